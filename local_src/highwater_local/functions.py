@@ -7,7 +7,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import Any, Final
 from uuid import uuid4
@@ -180,12 +180,27 @@ class Invocations:
         """Return the run to which a function's request belongs."""
         return self._runs_of_requests.get(request_id, request_id)
 
+    def cloud_time(self) -> AbstractContextManager[None]:
+        """Let MiniStack's code for functions see the cloud's time in a block, and in what `run_apart` starts there."""
+        return self._time.cloud_time()
+
     def start(self, function: Document, event: Any) -> None:
         """Run a function in the background."""
+        self.run_apart(lambda: self._run_with_retries(function, event))
+
+    def run_apart(self, work: Callable[[], None]) -> None:
+        """Do work that runs a function, in a thread of its own; a driven clock waits for it."""
         run = str(uuid4())
         self._timeline.begin(run, is_background=True)
-        context = contextvars.copy_context()
-        threading.Thread(target=context.run, args=(self._run_with_retries, run, function, event), daemon=True).start()
+
+        def thread() -> None:
+            self._run.set(run)
+            try:
+                work()
+            finally:
+                self._timeline.end(run)
+
+        threading.Thread(target=contextvars.copy_context().run, args=(thread,), daemon=True).start()
 
     def _invoke(self, arn: str, payload: str) -> None:
         """Invoke a function for EventBridge, its Scheduler or an alarm."""
@@ -193,21 +208,17 @@ class Invocations:
         if function and configuration:
             self.start(ministack.function_version(function, configuration), json.loads(payload))
 
-    def _run_with_retries(self, run: str, function: Document, event: Any) -> None:
-        self._run.set(run)
-        try:
-            configuration = function.get("config") or function
-            region, account = configuration["FunctionArn"].split(":")[3:5]
-            with ministack.request_scope(account, region):
-                result = self._try(run, function, event)
-                target = _failure_target(function, configuration)
-                if result.get("error") and target:
-                    with self._time.cloud_time():  # a queue hides and drops messages by the cloud's time
-                        ministack.tell_failure(target, configuration["FunctionName"], event, result)
-        finally:
-            self._timeline.end(run)
+    def _run_with_retries(self, function: Document, event: Any) -> None:
+        configuration = function.get("config") or function
+        region, account = configuration["FunctionArn"].split(":")[3:5]
+        with ministack.request_scope(account, region):
+            result = self._try(function, event)
+            target = _failure_target(function, configuration)
+            if result.get("error") and target:
+                with self.cloud_time():  # a queue hides and drops messages by the cloud's time
+                    ministack.tell_failure(target, configuration["FunctionName"], event, result)
 
-    def _try(self, run: str, function: Document, event: Any) -> Document:
+    def _try(self, function: Document, event: Any) -> Document:
         """Run a function until it succeeds or its retries or its time are used up; return the last attempt's answer."""
         rules = _rules(function)
         most = rules.get("MaximumRetryAttempts")
@@ -226,7 +237,7 @@ class Invocations:
             if pause is None or pause > left:
                 return result
             left -= pause
-            self._timeline.sleep(pause, run)
+            self._timeline.sleep(pause, str(self._run.get()))
 
     def _run_in_worker(self, function: Document, event: Any, request_id: str) -> Document:
         """Run a function in a process; a synchronous invocation becomes a run of the timeline here."""

@@ -35,6 +35,7 @@ from highwater_local.dynamodb.exports import Exports
 from highwater_local.dynamodb.tables import Tables
 from highwater_local.functions import Functions, FunctionUrls, Invocations
 from highwater_local.guard import Guard
+from highwater_local.mappings import Mappings
 from highwater_local.parameters import Parameters
 from highwater_local.requests import HeldFaults, again, is_object, malformed, read_body
 from highwater_local.strict.checks import Checks
@@ -72,6 +73,8 @@ class LocalAws:
         self._commands = Commands(
             self.clock, self.agenda, self.timeline, invocations.run_of, self._contents, self._throttles
         )
+        if clock.is_driven:
+            self.agenda.follow(Mappings(clock, invocations))
         ministack.run_by(CloudTime(self.clock))
         DataPlane(self.clock.second)
         Exports(self.clock.now)

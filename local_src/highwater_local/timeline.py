@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from highwater_local import ministack
 from highwater_local.autoscaling.service import TIMING, AutoScaling
@@ -52,6 +52,16 @@ class Schedules:
         return self._invoke(target, event, *more)
 
 
+class Due(Protocol):
+    """What has a time at which it has to run."""
+
+    def next_due(self) -> datetime | None:
+        """Return that time, `None` if nothing has to."""
+
+    def run_next(self) -> None:
+        """Run what is due at that time, as the clock is there."""
+
+
 _DAY = timedelta(days=1)
 _MINUTE = timedelta(minutes=1)
 _SHORTEST_TICK = 0.005
@@ -73,6 +83,11 @@ class Agenda:
         self._services = services
         self._alarms = alarms
         self._ran_until = clock.now()
+        self._mappings: Due | None = None
+
+    def follow(self, mappings: Due) -> None:
+        """Give the batches of queues to their functions when they are due; with a driven clock only."""
+        self._mappings = mappings
 
     async def follow_clock(self) -> None:
         """With a running clock, run what falls due, every second of the cloud if possible, until cancelled."""
@@ -82,7 +97,11 @@ class Agenda:
             self._run_schedules()
 
     def next_due(self) -> datetime:
-        """Return when something falls due next: a minute's schedules or alarms, or a scheduled action."""
+        """Return when something falls due next: a minute's schedules or alarms, a scheduled action, or a batch."""
+        batch = None if self._mappings is None else self._mappings.next_due()
+        return self._next_event() if batch is None else min(self._next_event(), batch)
+
+    def _next_event(self) -> datetime:
         ran = int(self._ran_until.timestamp())
         runs = [due for service in self._services.values() if (due := service.next_run(ran)) is not None]
         moments = [self._next_judgement(), datetime.fromtimestamp((self._scheduled_minute + 1) * 60, UTC)]
@@ -90,8 +109,11 @@ class Agenda:
 
     def run_next(self) -> None:
         """Move the clock to `next_due`, and run what falls due then."""
-        at = self.next_due()
+        at, event = self.next_due(), self._next_event()
         self._run_until(at, hold=True)
+        if self._mappings is not None and at < event:
+            # what falls due at the same time comes first, and this is called again
+            self._mappings.run_next()
         self._run_schedules()
 
     async def advance(self, ahead: timedelta) -> None:
