@@ -99,6 +99,18 @@ def test_job_beside_the_traffic_is_rehearsed(command: Command) -> None:
     assert "job write=50 at 00:20 for 30000 units slow, 2026-11-02: done in 0:" in said
 
 
+def test_queue_in_front_of_the_table_is_rehearsed(command: Command) -> None:
+    template = str(FILES.parent / "corpus" / "target-by-a-split-arn" / "template.yaml")
+    options = ("rehearse", template, "--scenario", "step", "--mean", "100", "--buffered", "110  within 1h30m")
+    done = command(*options, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    buffered, direct = json.loads(done.stdout)["runs"]
+    assert (buffered["policy"], direct["policy"], direct["queue"]) == ("declared", "without queue", None)
+    assert (buffered["queue"]["units_per_second"], buffered["queue"]["drain_seconds"]) == (110, 5_400)
+    assert buffered["cost_per_month_usd"] < direct["cost_per_month_usd"]
+    assert "queue at 110 units/s: at most " in command(*options).stdout
+
+
 def test_boost_of_a_job_is_rehearsed(command: Command) -> None:
     template = str(FILES.parent / "corpus" / "target-by-a-split-arn" / "template.yaml")
     options = ("rehearse", template, "--scenario", "step", "--mean", "100", "--json")

@@ -107,6 +107,14 @@ def _is_refused(command: Command, line: str, message: str) -> None:
         ),
         *(
             (
+                f"--buffered '{queue}'",
+                f"Invalid value for '--buffered': '{queue}' is no queue; write it like '500 within 6h', or '500' for "
+                "half a day",
+            )
+            for queue in ("0", "5.5", "500 in 6h", "")
+        ),
+        *(
+            (
                 f"--boost '{boost}'",
                 f"Invalid value for '--boost': '{boost}' is no boost; write it like 'write=8000 at 02:00 for 30m'",
             )

@@ -12,7 +12,7 @@ from highwater.core import Dimension
 from highwater.core.pacing import Start
 from highwater_lab.rehearse import PlannedJob, RehearsalError, rehearse
 from highwater_lab.report.document import rehearsal_document
-from highwater_lab.report.terminal import job_lines
+from highwater_lab.report.terminal import work_lines
 from highwater_lab.simulation import JobRun, Run, TableSetup
 from highwater_lab.traffic import Traffic
 from highwater_lab.traffic.series import Stream
@@ -120,7 +120,7 @@ def test_jobs_of_every_day_and_two_at_once() -> None:
 def test_every_compared_policy_has_the_job_and_the_report_tells_of_it() -> None:
     rehearsal = rehearse(SETUP, CALM, jobs=[job(start=Start.SLOW)], compare=["native:50", "highwater-direct-pulse"])
     assert [len(run.jobs) for run in rehearsal.runs] == [1, 1, 1]
-    (line,) = job_lines(rehearsal.declared)
+    (line,) = work_lines(rehearsal.declared)
     assert line.startswith("job write=1900 at 2026-11-03T10:30 for 1700000 units slow: done in 0:")
     assert line.endswith("; never throttled, nobody hurt")
     (told,) = rehearsal_document(rehearsal)["runs"][0]["jobs"]
@@ -140,7 +140,7 @@ def test_every_compared_policy_has_the_job_and_the_report_tells_of_it() -> None:
 def test_job_that_is_not_done_says_how_far_it_came() -> None:
     _, found = run_of(job(rate=100, units=90_000_000))
     run = rehearse(SETUP, CALM, jobs=[job(rate=100, units=90_000_000)]).declared
-    assert job_lines(run) == [
+    assert work_lines(run) == [
         f"job {found.job.name}: not done, {found.units:,.0f} of 90,000,000 units, at its full rate after 0:00:00; "
         "never throttled, nobody hurt"
     ]

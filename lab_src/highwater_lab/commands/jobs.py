@@ -1,11 +1,13 @@
-"""Boosts and background work on the command line.
+"""Boosts, background work and queues on the command line.
 
-For example `write=8000 at 02:00 for 30m`, and `write=2000 at 02:00 for 7200000 units slow`.
+For example `write=8000 at 02:00 for 30m`, and `write=2000 at 02:00 for 7200000 units slow`, and
+`500 within 6h`.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, time
 
 import click
@@ -14,6 +16,7 @@ from highwater.cli.durations import DurationType
 from highwater.core import Dimension
 from highwater.core.pacing import Start
 from highwater_lab.rehearse import PlannedBoost, PlannedJob
+from highwater_lab.simulation import Buffer
 
 _BOOST_FORM = re.compile(
     r"(?:(?P<index>[A-Za-z0-9_.-]{3,255})\.)?(?P<dimension>read|write)=(?P<units>[0-9]{1,8})(?P<total> in total)?"
@@ -88,3 +91,25 @@ class JobOption(click.ParamType[PlannedJob]):
             allow_throttles=match["throttled"] is not None,
             at=at,
         )
+
+
+_BUFFER_FORM = re.compile(r"(?P<units>[1-9][0-9]{0,7})(?: within (?P<drain>[0-9a-z]+))?")
+
+
+class BufferOption(click.ParamType[Buffer]):
+    """A click type for a queue in front of the writes: `500 within 6h`, write units per second and the drain time."""
+
+    name = "queue"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Buffer:
+        """Parse the text; raise `click.BadParameter` if it is not a queue."""
+        if isinstance(value, Buffer):
+            return value
+        match = _BUFFER_FORM.fullmatch(" ".join(str(value).split()))
+        if match is None:
+            self.fail(f"{value!r} is no queue; write it like '500 within 6h', or '500' for half a day", param, ctx)
+        buffer = Buffer(units=int(match["units"]))
+        if match["drain"] is None:
+            return buffer
+        drain = DurationType().convert(match["drain"], param, ctx)
+        return replace(buffer, drain_seconds=int(drain.total_seconds()))

@@ -11,7 +11,7 @@ from rich.markup import escape
 from highwater.cli.terminal import open_console
 from highwater.core import HighwaterError
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
-from highwater_lab.commands.jobs import BoostOption, JobOption
+from highwater_lab.commands.jobs import BoostOption, BufferOption, JobOption
 from highwater_lab.commands.options import (
     Finite,
     KeysOption,
@@ -28,6 +28,7 @@ from highwater_lab.report.document import rehearsal_document
 from highwater_lab.report.page import write_page
 from highwater_lab.report.picture import write_picture
 from highwater_lab.report.terminal import print_rehearsal
+from highwater_lab.simulation import Buffer
 from highwater_lab.traffic import write_traffic
 
 _FINDING = 1
@@ -76,6 +77,13 @@ _path = click.Path(path_type=Path)
     multiple=True,
     help="Work that keeps to a budget beside the traffic: 'write=2000 at 02:00 for 7200000 units slow', or boosted, or "
     "throttled; or a share, read=30%.",
+)
+@click.option(
+    "--buffered",
+    "buffer",
+    type=BufferOption(),
+    help="A queue that all writes pass through, as BufferedWrites: '500 within 6h', write units a second, and the time "
+    "within which each is to be written. By default that of the template.",
 )
 @click.option(
     "--keys",
@@ -150,6 +158,7 @@ def rehearse_command(
     compare: str,
     boosts: tuple[PlannedBoost, ...],
     jobs: tuple[PlannedJob, ...],
+    buffer: Buffer | None,
     keys: tuple[tuple[str | None, object], ...],
     index_share: tuple[tuple[str, str], ...],
     size_gb: int,
@@ -202,8 +211,14 @@ def rehearse_command(
         if against is None and (max_throttled_rise is not None or max_cost_rise is not None):
             raise Misuse("--max-throttled-rise and --max-cost-rise compare with an older app; give it with --against")
         for_one = {
-            **{"--compare": compare, "--boost": boosts, "--job": jobs, "--keys": keys, "--index-share": index_share},
-            **{"--target": targets, "--size-gb": size_gb, "--new-items": new_items, "--table-quota": table_quota},
+            **{"--compare": compare, "--boost": boosts, "--job": jobs, "--buffered": buffer, "--keys": keys},
+            **{
+                "--index-share": index_share,
+                "--target": targets,
+                "--size-gb": size_gb,
+                "--new-items": new_items,
+                "--table-quota": table_quota,
+            },
             **{"--account-quota": account_quota, "--save": source.save, "--html": html, "--png": png},
         }
         refuse_options(for_one, "beside --all and --against")
@@ -247,6 +262,7 @@ def rehearse_command(
                 compare=[name.strip() for name in compare.split(",")] if compare else [],
                 boosts=boosts,
                 jobs=jobs,
+                buffer=buffer,
                 keys=dict(keys),  # type: ignore[arg-type] # KeysOption returns key distributions
                 write_share_percent={index: _parse_percent(text) for index, text in index_share},
                 size_gb=size_gb,

@@ -10,6 +10,7 @@ from highwater.core import Dimension
 from highwater_lab.physics import Bucket, Cause
 from highwater_lab.services.billing import bill
 from highwater_lab.services.prices import Prices, load_prices
+from highwater_lab.simulation.queue import drained
 from highwater_lab.simulation.run import Change, Run, TargetRun
 from highwater_lab.simulation.setup import TableSetup
 from highwater_lab.simulation.simulator import billed_replicas
@@ -29,11 +30,13 @@ def clairvoyant(setup: TableSetup, traffic: Traffic, *, prices: Prices | None = 
     - Changes take no time and happen on the hour. AWS bills an hour at its highest capacity anyway.
     - The burst bucket is full at the start of every hour.
     - Neither partition limits nor floors apply.
+    - Writes that pass through a queue arrive as the queue lets them through.
 
     Demand above the table's quota is throttled. The decrease quota needs no check, because it allows one call per hour
     for reads and writes together. *prices* are those of us-east-1 by default.
     """
     prices = prices or load_prices()
+    traffic = drained(setup, traffic)
     base = int(traffic.start.timestamp())
     targets = []
     for resource in setup.resources:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Final
 
 from highwater.core import Dimension, HighwaterError
 from highwater_lab.physics import KeyDistribution
@@ -19,13 +20,16 @@ from highwater_lab.policies.declared import Declared
 from highwater_lab.rehearse.jobs import PlannedBoost, PlannedJob, boosts_of, jobs_of, leases_of
 from highwater_lab.services.prices import DEFAULT_REGION, NO_COMMITMENTS, Commitments, Prices, load_prices
 from highwater_lab.services.timing import Timing
-from highwater_lab.simulation import Run, TableSetup
+from highwater_lab.simulation import Buffer, Run, TableSetup
 from highwater_lab.template import find_table, load_templates
-from highwater_lab.traffic import Traffic, read_traffic
+from highwater_lab.traffic import Stream, Traffic, read_traffic
+
+# The name of the run that shows what a queue saves
+WITHOUT_QUEUE: Final = "without queue"
 
 
 class RehearsalError(HighwaterError, ValueError):
-    """The options or the traffic name an index that the template's table does not have."""
+    """The options or the traffic do not match the template's table, or each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,8 @@ class Rehearsal:
     Attributes:
         setup: The table as read from the template, with the options applied.
         traffic: The simulated traffic.
-        runs: The run of the policy `declared`, then one run per compared policy, in the order given.
+        runs: The run of the policy `declared`; the same without the queue, if the table has one; then one run per
+            compared policy, in the order given.
         prices: The prices behind all costs.
     """
 
@@ -71,6 +76,7 @@ def rehearse(
     compare: Sequence[str] = (),
     boosts: Sequence[PlannedBoost] = (),
     jobs: Sequence[PlannedJob] = (),
+    buffer: Buffer | None = None,
     keys: Mapping[str | None, KeyDistribution] | None = None,
     write_share_percent: Mapping[str, int] | None = None,
     size_gb: int = 0,
@@ -98,6 +104,7 @@ def rehearse(
         boosts: Boosts that jobs would request, in the policy `declared`. By default none.
         jobs: Background work in addition to the traffic, in every policy; the boosts of boosted jobs, in `declared`
             only. By default none.
+        buffer: A queue that all writes to the table pass through. By default that of the template's `BufferedWrites`.
         compare: Names of further policies to simulate: `native:50`, `on-demand`, `clairvoyant`, ...
         keys: The distribution of requests over keys, by index, with `None` for the table; by default uniform.
         write_share_percent: By index, the units written to the index per 100 units written to the table, 0 or more;
@@ -119,7 +126,8 @@ def rehearse(
         TemplateError: The template cannot be read.
         TrafficError: The traffic cannot be read.
         RehearsalError: The traffic, *keys*, *boosts*, *jobs* or *write_share_percent* names an index that the table
-            does not have, a boost is for capacity that nothing scales, or no job begins within the traffic.
+            does not have, a boost is for capacity that nothing scales, no job begins within the traffic, or nothing is
+            written through *buffer*.
         LeaseError: A boost is longer than a day, or for no units.
         PriceError: The prices cannot be read, or the file has none of a region.
         PolicyError: A policy in *compare* is unknown.
@@ -140,21 +148,27 @@ def rehearse(
                 f"{'only the indexes ' + ', '.join(setup.indexes) if setup.indexes else 'no index'}; remove the column"
             )
     setup = _with_jobs(_with_boosts(setup, (*boosts, *boosts_of(jobs, setup)), series), jobs, series)
+    setup = _with_buffer(setup, buffer, series)
     names = [name for name in dict.fromkeys(compare) if name != Declared.name]
     for name in names:
         if name != CLAIRVOYANT:
             find_policy(name)  # raises for an unknown name before the first run, which may take minutes
     prices = load_prices(price_region or setup.region or region or DEFAULT_REGION, prices_file)
     prices = prices.committed(commitments, has_config_recorder=has_config_recorder)
+    plans = [(name, setup) for name in (Declared.name, *names)]
+    if setup.buffer is not None:
+        plans.insert(1, (WITHOUT_QUEUE, replace(setup, buffer=None)))
     runs = []
-    for number, name in enumerate([Declared.name, *names]):
+    for number, (name, planned) in enumerate(plans):
         minutes_before = number * series.minutes
 
         def report_progress(minutes: int, _: int, minutes_before: int = minutes_before) -> None:
             if progress is not None:
-                progress(minutes_before + minutes, series.minutes * (len(names) + 1))
+                progress(minutes_before + minutes, series.minutes * len(plans))
 
-        runs.append(run_policy(name, setup, series, timing=timing, prices=prices, progress=report_progress))
+        policy = Declared.name if planned is not setup else name
+        run = run_policy(policy, planned, series, timing=timing, prices=prices, progress=report_progress)
+        runs.append(replace(run, policy=name))
     return Rehearsal(setup, series, tuple(runs), prices)
 
 
@@ -193,6 +207,18 @@ def _with_jobs(setup: TableSetup, jobs: Sequence[PlannedJob], traffic: Traffic) 
                 f"{end:%Y-%m-%d %H:%M} UTC"
             )
     return replace(setup, jobs=jobs_of(jobs, traffic))
+
+
+def _with_buffer(setup: TableSetup, buffer: Buffer | None, traffic: Traffic) -> TableSetup:
+    chosen = buffer or setup.buffer
+    if chosen is None:
+        return setup
+    if Stream(None, Dimension.WRITE) not in traffic.rates:
+        if buffer is not None:
+            raise RehearsalError(f"traffic {traffic.name} has no writes for the queue; give a column writes")
+        return replace(setup, buffer=None)
+    note = f"all writes pass through a queue, at {chosen.units:,} write units a second"
+    return replace(setup, buffer=chosen, notes=(*setup.notes, note))
 
 
 def _with_workload(

@@ -7,7 +7,7 @@ from typing import Any
 
 from highwater_lab.rehearse import Outcome, Rehearsal
 from highwater_lab.services.billing import Bill
-from highwater_lab.simulation import JobRun, Run
+from highwater_lab.simulation import JobRun, QueueRun, Run
 from highwater_lab.simulation.run import Event
 
 
@@ -75,6 +75,7 @@ def run_document(run: Run) -> dict[str, Any]:
             }
             for target, usd in zip(run.targets, run.bill.targets_per_month, strict=True)
         ],
+        "queue": None if run.queue is None else _queue(run, run.queue),
         "jobs": [_job(run, each) for each in run.jobs],
         "events": [_event(run, event) for event in run.events],
     }
@@ -86,6 +87,24 @@ def config_document(costs: Bill | Outcome) -> dict[str, Any]:
         "items_per_month": round(costs.config_items_per_month, 1),
         "cost_per_month_usd": round(costs.config_per_month, 4),
         "is_included": costs.has_config_recorder,
+    }
+
+
+def _queue(run: Run, queue: QueueRun) -> dict[str, Any]:
+    def moment(second: int) -> str:
+        return (run.start + timedelta(seconds=second)).isoformat()
+
+    return {
+        "units_per_second": queue.buffer.units,
+        "drain_seconds": queue.buffer.drain_seconds,
+        "most_waiting_units": queue.most_units,
+        "most_waiting_at": moment(queue.most_at),
+        "oldest_seconds": queue.oldest_seconds,
+        "oldest_at": moment(queue.oldest_at),
+        "empty_at": None if queue.empty_at is None else moment(queue.empty_at),
+        "left_units": queue.left_units,
+        "written_units": round(queue.written_units, 3),
+        "throttled_units": round(queue.throttled_units, 3),
     }
 
 

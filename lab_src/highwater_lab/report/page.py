@@ -17,7 +17,7 @@ from highwater_lab.files import replace_file
 from highwater_lab.rehearse import Passed, Rehearsal
 from highwater_lab.report.picture import curves, shown_targets
 from highwater_lab.report.plan import declared_text, plan_lines, zone_of
-from highwater_lab.report.terminal import advice, config_text, job_lines, share_text, span_text
+from highwater_lab.report.terminal import advice, config_text, share_text, span_text, work_lines
 from highwater_lab.simulation import Run, TargetRun
 from highwater_lab.simulation.run import EventKind
 
@@ -27,6 +27,7 @@ _COLOURS: Final = ("#c0392b", "#7d3cba", "#117a65", "#b9770e", "#2c3e50", "#d633
 _TIME: Final = re.compile(r"([A-Z][a-z]{2}) (\d{4}-\d\d-\d\d) (\d\d:\d\d) UTC")
 _WORDS: Final = {
     "declared": "What the template declares: its own capacity, auto scaling, windows and scaler.",
+    "without queue": "What the template declares, but with all writes sent to the table at once.",
     "native": "Application Auto Scaling alone, at this target utilization, without windows.",
     "on-demand": "On-demand capacity mode: nothing is provisioned, each request is paid for.",
     "fixed": "Constant capacity, which nothing scales.",
@@ -172,7 +173,7 @@ def _table(name: str, heads: Sequence[str], bodies: str) -> str:
 
 
 def _advice(number: int, run: Run) -> str:
-    lines = [*job_lines(run), *(advice(run) or ["nothing is throttled"])]
+    lines = [*work_lines(run), *(advice(run) or ["nothing is throttled"])]
     items = "".join(f"<li>{_times(line)}</li>" for line in lines)
     return f"<ul data-of='{number}'{' hidden' * (number > 0)}>{items}</ul>"
 

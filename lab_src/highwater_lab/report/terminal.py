@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 
 from rich.console import Console
@@ -10,7 +11,8 @@ from rich.table import Table
 
 from highwater_lab.rehearse import Outcome, Rehearsal
 from highwater_lab.services.billing import Bill
-from highwater_lab.simulation import Run, TargetRun
+from highwater_lab.simulation import QueueRun, Run, TargetRun
+from highwater_lab.simulation.setup import RETENTION_SECONDS
 
 
 def span_text(minutes: int) -> str:
@@ -35,7 +37,7 @@ def print_rehearsal(rehearsal: Rehearsal, console: Console) -> None:
     for note in rehearsal.setup.notes:
         console.print(f"[yellow]![/] {escape(note)}", highlight=False)
     console.print(_comparison(rehearsal))
-    for line in job_lines(run):
+    for line in work_lines(run):
         console.print(line, highlight=False, markup=False)
     console.print(f"[dim]{escape(rehearsal.prices.name)}{config_text(run.bill)}[/]", highlight=False)
     _print_advice(run, console)
@@ -71,9 +73,9 @@ def _comparison(rehearsal: Rehearsal) -> Table:
     return view
 
 
-def job_lines(run: Run) -> list[str]:
-    """Return a line for each job: its duration, and throttled units of its own and of other traffic meanwhile."""
-    lines = []
+def work_lines(run: Run) -> list[str]:
+    """Return lines on the queue, and one for each job: its duration, and what was throttled meanwhile."""
+    lines = [] if run.queue is None else list(_queue_lines(run, run.queue))
     for each in run.jobs:
         rate = (
             "" if each.full_at is None else f", at its full rate after {timedelta(seconds=each.full_at - each.start)}"
@@ -87,6 +89,31 @@ def job_lines(run: Run) -> list[str]:
         hurt = f"{each.others_throttled_units:,.0f} units of other traffic throttled meanwhile"
         lines.append(f"job {each.job.name}: {took}; {own}, {hurt if each.others_throttled_units else 'nobody hurt'}")
     return lines
+
+
+def _queue_lines(run: Run, queue: QueueRun) -> Iterator[str]:
+    def moment(second: int) -> str:
+        return f"{run.start + timedelta(seconds=second):%a %Y-%m-%d %H:%M} UTC"
+
+    if not queue.most_units:
+        yield f"queue at {queue.buffer.units:,} units/s: nothing ever waits"
+    else:
+        end = (
+            f"empty from {moment(queue.empty_at)} on"
+            if queue.empty_at is not None
+            else f"{queue.left_units:,} wait at the end"
+        )
+        throttled = f"; {queue.throttled_units:,.0f} units throttled, which came back" if queue.throttled_units else ""
+        yield (
+            f"queue at {queue.buffer.units:,} units/s: at most {queue.most_units:,} units wait "
+            f"({moment(queue.most_at)}), the oldest for {timedelta(seconds=queue.oldest_seconds)} "
+            f"({moment(queue.oldest_at)}), {end}{throttled}"
+        )
+    if queue.oldest_seconds > RETENTION_SECONDS:
+        yield "writes are lost: SQS deletes what waits for longer than 14 days; raise the rate of the queue"
+    elif queue.oldest_seconds >= queue.buffer.drain_seconds:
+        drain = timedelta(seconds=queue.buffer.drain_seconds)
+        yield f"writes wait for the drain time of {drain} or longer; raise the rate of the queue, or send less"
 
 
 def share_text(run: Run | TargetRun) -> str:

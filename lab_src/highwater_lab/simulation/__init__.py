@@ -2,14 +2,25 @@
 
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.simulation.run import Event, EventKind, Run, TargetRun
-from highwater_lab.simulation.setup import Job, JobRun, ResourceSetup, Scaling, TableSetup, TargetSetup
+from highwater_lab.simulation.setup import (
+    Buffer,
+    Job,
+    JobRun,
+    QueueRun,
+    ResourceSetup,
+    Scaling,
+    TableSetup,
+    TargetSetup,
+)
 from highwater_lab.simulation.simulator import simulate
 
 __all__ = [
+    "Buffer",
     "Event",
     "EventKind",
     "Job",
     "JobRun",
+    "QueueRun",
     "ResourceSetup",
     "Run",
     "Scaling",

@@ -17,10 +17,47 @@ _LOOKS_EVERY: Final = 15
 _MINUTES: Final = 5
 
 
+def look_seconds(table: SimulatedTable) -> int:
+    """How often a job or a queue looks at what became of its requests."""
+    return 60 if table.bin_seconds == 60 else _LOOKS_EVERY
+
+
+class Meter:
+    """What passed and what was refused of a target's requests since the last reading, within one minute.
+
+    Who is refused is not decided request by request: one requester's share of what is refused is its share of what is
+    asked.
+    """
+
+    def __init__(self, target: SimulatedTarget, at: int = 0) -> None:
+        self._target = target
+        self._served, self._refused = (0, 0) if at % 60 == 0 else self._counted()
+
+    def split(self, at: int, own: int) -> tuple[int, int, int]:
+        """Read at second *at*, for one who asked for *own* quanta: its own that passed, its own refused, others'."""
+        if at % 60:
+            served, refused = self._counted()
+            passed, denied = served - self._served, refused - self._refused
+            self._served, self._refused = served, refused
+        elif at:
+            # the minute is closed
+            minute = at // 60 - 1
+            passed = self._target.consumed[minute] - self._served
+            denied = sum(self._target.throttled.get(minute, {}).values()) - self._refused
+            self._served = self._refused = 0
+        else:
+            passed = denied = 0
+        asked = passed + denied
+        own = min(own, asked)
+        own_passed = passed * own // asked if asked else 0
+        return own_passed, own - own_passed, denied - (own - own_passed)
+
+    def _counted(self) -> tuple[int, int]:
+        return self._target.served, sum(self._target.throughput.refused.values())
+
+
 class RunningJob:
     """One job: asks for what its follower and its brake let it, and asks again for what was refused.
-
-    Who is refused is not decided request by request: the job's share of what is refused is its share of what is asked.
 
     Args:
         job: The job.
@@ -40,11 +77,11 @@ class RunningJob:
         self._followers = {target: Follower(job.goal) for target in shares_percent}
         self._brake = Brake()
         self._own_minutes: dict[int, int] = {}
-        self._period = 60 if table.bin_seconds == 60 else _LOOKS_EVERY
+        self._period = look_seconds(table)
         self._bins = len(self._first.rates or ())
-        # quanta per second of now, and what was counted before the present look
+        self._meter: Meter | None = None
+        # quanta per second of now
         self._rate = 0
-        self._looked_at = self._served_before = self._refused_before = 0
         self._served = self._refused = self._others_refused = 0
         self._end: int | None = None
         self._full_at: int | None = None
@@ -120,28 +157,16 @@ class RunningJob:
 
     def _account(self, at: int) -> bool:
         """Count what passed and what was refused since the last look; whether any of its own was."""
-        if at == self._start:
-            self._served_before, self._refused_before = (0, 0) if at % 60 == 0 else _counted(self._first)
+        if self._meter is None:
+            self._meter = Meter(self._first, at)
             return False
-        if at % 60:
-            served, refused = _counted(self._first)
-            passed, denied = served - self._served_before, refused - self._refused_before
-            self._served_before, self._refused_before = served, refused
-        else:
-            # the minute is closed
-            minute = at // 60 - 1
-            passed = self._first.consumed[minute] - self._served_before
-            denied = sum(self._first.throttled.get(minute, {}).values()) - self._refused_before
-            self._served_before = self._refused_before = 0
-        asked = passed + denied
-        own = min(self._rate * self._period, asked)
-        own_passed = passed * own // asked if asked else 0
-        self._served += own_passed
-        self._refused += own - own_passed
-        self._others_refused += denied - (own - own_passed)
+        passed, refused, others = self._meter.split(at, self._rate * self._period)
+        self._served += passed
+        self._refused += refused
+        self._others_refused += others
         minute = (at - 1) // 60
-        self._own_minutes[minute] = self._own_minutes.get(minute, 0) + own_passed
-        return own > own_passed
+        self._own_minutes[minute] = self._own_minutes.get(minute, 0) + passed
+        return refused > 0
 
 
 def start_jobs(
@@ -160,8 +185,3 @@ def _targets(job: Job, table: SimulatedTable, write_shares: Mapping[str, int]) -
             yield target, 100
         elif job.dimension is Dimension.WRITE and job.index is None and target.index is not None:
             yield target, write_shares.get(target.index, 100)
-
-
-def _counted(target: SimulatedTarget) -> tuple[int, int]:
-    """What passed and what was refused in the present minute."""
-    return target.served, sum(target.throughput.refused.values())

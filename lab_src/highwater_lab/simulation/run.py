@@ -12,7 +12,7 @@ from enum import StrEnum
 from highwater.core import Dimension
 from highwater_lab.physics import QUANTA_PER_UNIT, Cause
 from highwater_lab.services.billing import Bill
-from highwater_lab.simulation.setup import JobRun
+from highwater_lab.simulation.setup import JobRun, QueueRun
 from highwater_lab.traffic.series import Stream
 
 
@@ -148,6 +148,7 @@ class Run:
         refused_decreases: Decreases asked for and refused, each attempt counted.
         bill: What it cost.
         jobs: What became of the background work.
+        queue: What became of the queue in front of the writes, `None` without one.
     """
 
     table: str
@@ -161,6 +162,7 @@ class Run:
     bill: Bill
     notes: tuple[str, ...] = field(default=())
     jobs: tuple[JobRun, ...] = field(default=())
+    queue: QueueRun | None = None
 
     def target(self, dimension: Dimension, index: str | None = None) -> TargetRun:
         """One target's record; raises `KeyError` where there is none."""

@@ -1,10 +1,11 @@
-"""Background work in a simulation: what it wants, and what became of it."""
+"""What a simulation starts with: a table, its background work and its queue; and what became of these."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Final
 
 from highwater.core import Dimension
 from highwater.core.boosts import Lease
@@ -59,6 +60,51 @@ class JobRun:
     units: float
     throttled_units: float
     others_throttled_units: float
+
+
+# SQS deletes a message 14 days after it was sent (Amazon SQS API Reference, SetQueueAttributes:
+# MessageRetentionPeriod, read 2026-11)
+RETENTION_SECONDS: Final = 14 * 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buffer:
+    """A queue that all writes to a table pass through, as `BufferedWrites` makes it.
+
+    Attributes:
+        units: Write units per second of its budget, 1 or more.
+        drain_seconds: The time within which every write is to be done; by default half a day.
+    """
+
+    units: int
+    drain_seconds: int = 43_200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRun:
+    """What became of a queue; seconds count from the start of the traffic.
+
+    Attributes:
+        buffer: The queue.
+        most_units: The most write units that waited. A message of an item up to 1 KB is one.
+        most_at: When these waited.
+        oldest_seconds: The highest age of a write that waited, as it is at the end of each bin of the traffic.
+        oldest_at: When one was so old.
+        empty_at: From when on nothing waited; `None` if something still waits when the traffic ends.
+        left_units: Units that wait when the traffic ends.
+        written_units: Units that were written.
+        throttled_units: Units that the table refused, each attempt counted; they came back to the queue.
+    """
+
+    buffer: Buffer
+    most_units: int
+    most_at: int
+    oldest_seconds: int
+    oldest_at: int
+    empty_at: int | None
+    left_units: int
+    written_units: float
+    throttled_units: float
 
 
 @dataclass(slots=True, kw_only=True)
@@ -192,6 +238,7 @@ class TableSetup:
         burst_seconds: How many seconds of unused capacity its burst buckets keep.
         leases: The boosts that jobs ask for, in the order of their starts.
         jobs: Background work beside the traffic.
+        buffer: The queue that its writes pass through, `None` for none.
         notes: What a reader of the template should know, a line each.
     """
 
@@ -212,6 +259,7 @@ class TableSetup:
     burst_seconds: int = BURST_SECONDS
     leases: tuple[Lease, ...] = ()
     jobs: tuple[Job, ...] = ()
+    buffer: Buffer | None = None
     notes: tuple[str, ...] = ()
 
     @property

@@ -17,6 +17,7 @@ from highwater_lab.simulation.autoscaling import SimulatedAutoScaling
 from highwater_lab.simulation.background import start_jobs
 from highwater_lab.simulation.fleet import Fleet
 from highwater_lab.simulation.policy import Calls, Policy, PolicyResource, PolicyTarget, Seen
+from highwater_lab.simulation.queue import drained, start_queue
 from highwater_lab.simulation.run import Run, TargetRun
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.simulation.table import SimulatedTable, rates_of
@@ -71,15 +72,18 @@ def simulate(
     """Run *traffic* against the table as *policy* has it, and record every minute.
 
     The table starts settled: with the bounds of its schedule at that time, the capacity that its policy would hold for
-    the first minute, and full buckets. Throttled requests are not sent again. *progress* is called once a simulated
-    day with the minutes done and all minutes. The same input gives the same run, to the last quantum.
+    the first minute, and full buckets. Throttled requests are not sent again, except by jobs and by a queue. *progress*
+    is called once a simulated day with the minutes done and all minutes. The same input gives the same run, to the last
+    quantum.
     """
     timing = timing or Timing()
-    opened = opening(policy.arrange(setup, traffic), traffic)
-    table = SimulatedTable(opened, traffic, timing.heat_split_minutes)
+    served = drained(setup, traffic)
+    opened = opening(policy.arrange(setup, served), served)
+    table = SimulatedTable(opened, served, timing.heat_split_minutes)
     autoscaling = SimulatedAutoScaling(table, timing)
     poller = _Poller(table, autoscaling, policy, timing) if policy.period_seconds else None
     fleet = poller.fleet if poller else None
+    queue = start_queue(opened, table, traffic)
     shares = {resource.index: resource.write_share_percent for resource in opened.resources if resource.index}
     jobs = start_jobs(opened.jobs, table, timing.metric_delay, shares)
     minutes = traffic.minutes
@@ -126,6 +130,7 @@ def simulate(
         bill=_bill(table, prices or load_prices(), poller.metrics_requested if poller else 0, policy),
         notes=opened.notes,
         jobs=tuple(job.result() for job in jobs),
+        queue=None if queue is None else queue.result(minutes * 60),
     )
 
 

@@ -58,6 +58,10 @@ class SimulatedTable:
             if target.rates is not None and not (self._are_writes_tied and target.dimension is Dimension.WRITE)
         ]
 
+    def write_share_percent(self, index: str | None) -> int:
+        """The units of an index that each 100 units written to the table cost; 100 of the table itself."""
+        return next(each.write_share_percent for each in self.setup.resources if each.index == index)
+
     def at(self, second: int, act: Act) -> None:
         """Have *act* called when the simulation reaches that second, after what was asked for before."""
         heapq.heappush(self._agenda, (second, next(self._order), act))
@@ -191,8 +195,9 @@ class SimulatedTable:
             setup = resource.target(dimension)
             tracking = None if self.setup.is_on_demand else setup.tracking
             rates = rates_of(traffic, resource, dimension)
-            if any(job.dimension is dimension for job in self.setup.jobs):
-                # jobs add to it as they go
+            is_buffered = self.setup.buffer is not None and dimension is Dimension.WRITE and rates is not None
+            if is_buffered or any(job.dimension is dimension for job in self.setup.jobs):
+                # jobs and the queue change it as they go
                 bins = traffic.minutes * 60 // traffic.bin_seconds
                 rates = array("q", rates or bytes(8 * bins))
             self.targets.append(

@@ -15,6 +15,7 @@ from typing import Any, Final
 from highwater.core import Dimension
 from highwater.core.names import ALARM_PREFIX, PLANS_PATH, TargetName, names_of_parameter
 from highwater.core.scaler.plan import ScaledPlan
+from highwater_lab.simulation.setup import Buffer
 from highwater_lab.template.document import TemplateError
 from highwater_lab.template.intrinsics import OPEN, TABLE_TYPES
 from highwater_lab.template.scaling import Key, TemplateScaling, read_policy, read_target, take_base
@@ -30,6 +31,8 @@ _FUNCTION: Final = "AWS::Lambda::Function"
 _SCHEDULE: Final = "AWS::Scheduler::Schedule"
 # by this variable a function knows whose plans it reads; a coordinator's has it too, and no schedule
 _SCALER_VARIABLE: Final = "HIGHWATER_SCALER"
+_BUFFER_VARIABLES: Final = {"HIGHWATER_TABLE", "HIGHWATER_WRITE", "HIGHWATER_QUEUE_URL"}
+_AGE: Final = "ApproximateAgeOfOldestMessage"
 _DIMENSION: Final = re.compile(r"dynamodb:(table|index):(Read|Write)CapacityUnits")
 _OWN: Final = re.compile(r"\$\{([A-Za-z0-9]+)\}")
 Scope = tuple[str, ...]
@@ -86,6 +89,7 @@ class Parts:
         self._policies = [self._placed(part) for stack in stacks.all for part in self._policies_of(stack)]
         self._floors = [self._placed(part) for stack in stacks.all for part in _custom(stack, _FLOORS)]
         self._marks = [self._placed(part) for stack in stacks.all for part in _custom(stack, _MARKS)]
+        self._buffers = [self._placed(part) for stack in stacks.all for part in _buffers_of(stack)]
         self._plans = [self._placed(part) for stack in stacks.all for part in _plans_of(stack)]
 
     def scaling(self, scope: Scope, table: str) -> dict[Key, TemplateScaling]:
@@ -137,9 +141,28 @@ class Parts:
                 found = scaled
         return found
 
+    def buffer(self, scope: Scope, table: str) -> Buffer | None:
+        """Return the queue that `BufferedWrites` puts in front of a table; several are one with all their budgets.
+
+        Raises `TemplateError` if its rate or its alarm on age cannot be read.
+        """
+        rates: dict[str, int] = {}
+        drains: list[int] = []
+        for part in _of(self._buffers, scope, table):
+            resolver, variables = part.stack.resolver, part.properties
+            budget = _text(part.stack, variables.get("HIGHWATER_BUDGET"))
+            rate = resolver.units(variables.get("HIGHWATER_WRITE"), f"{part.logical_id} HIGHWATER_WRITE") or 1
+            # workers of one budget that were told different rates keep to the lowest
+            rates[budget] = min(rate, rates.get(budget, rate))
+            drains += _drain_seconds(part)
+        if not rates:
+            return None
+        buffer = Buffer(units=sum(rates.values()))
+        return replace(buffer, drain_seconds=min(drains)) if drains else buffer
+
     def concerned(self, scope: Scope, table: str) -> Iterator[tuple[Stack, str]]:
         """Yield stack and logical id of all resources from which a table is read, except the table itself."""
-        for parts in (self.targets, self._policies, self._floors, self._marks, self._plans):
+        for parts in (self.targets, self._policies, self._floors, self._marks, self._plans, self._buffers):
             yield from ((part.stack, part.logical_id) for part in _of(parts, scope, table))
 
     def only_scaled(self) -> Iterator[Part]:
@@ -283,6 +306,26 @@ def _part(stack: Stack, logical_id: str, properties: dict[str, Any], resource_id
 def _custom(stack: Stack, kind: str) -> Iterator[Part]:
     for logical_id, properties in stack.resources(kind):
         yield Part(stack, logical_id, properties, identity(stack, _text(stack, properties.get("TableName"))))
+
+
+def _buffers_of(stack: Stack) -> Iterator[Part]:
+    """Yield the functions of `BufferedWrites`, with their environments as properties."""
+    for logical_id, properties in stack.resources(_FUNCTION):
+        variables = properties.get("Environment")
+        variables = variables.get("Variables") if isinstance(variables, dict) else None
+        if isinstance(variables, dict) and variables.keys() >= _BUFFER_VARIABLES:
+            table = identity(stack, _text(stack, variables["HIGHWATER_TABLE"]))
+            yield Part(stack, logical_id, variables, table, None, Dimension.WRITE)
+
+
+def _drain_seconds(part: Part) -> Iterator[int]:
+    """Yield the age at which the alarm of a buffering queue goes off: the queue's drain time."""
+    queue = _text(part.stack, part.properties["HIGHWATER_QUEUE_URL"])
+    for logical_id, properties in part.stack.resources(_ALARM):
+        if properties.get("MetricName") == _AGE and f"{queue[:-1]}.QueueName}}" in _text(
+            part.stack, properties.get("Dimensions")
+        ):
+            yield part.stack.resolver.units(properties.get("Threshold"), f"{logical_id} Threshold") or 0
 
 
 def _plans_of(stack: Stack) -> Iterator[Part]:

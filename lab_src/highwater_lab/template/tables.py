@@ -202,7 +202,7 @@ def read_table(found: Found, parts: Parts) -> TableSetup:
         found.stack.exists(found.logical_id)
         table, scaling = _defined(found, found.logical_id, found.kind, scaling, marks)
     notes = [*_check_doubled(found, parts), *found.stack.resolver.notes, *found.stack.unread, *_unread(found.stack)]
-    table = _with_scaler(table, parts.scaler(scope, found.table))
+    table = replace(_with_scaler(table, parts.scaler(scope, found.table)), buffer=parts.buffer(scope, found.table))
     if found.logical_id is not None:
         _check_open(found, table, scaling, parts)
     say = found.stack.template.dialect.say
