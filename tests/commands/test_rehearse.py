@@ -83,20 +83,22 @@ def test_prices_are_shown_and_made_from_a_price_list(command: Command, tmp_path:
 def test_job_beside_the_traffic_is_rehearsed(command: Command) -> None:
     template = str(FILES.parent / "corpus" / "target-by-a-split-arn" / "template.yaml")
     options = ("rehearse", template, "--scenario", "constant", "--mean", "100")
-    job = ("--job", "write=50 at 00:20  for 30000 units slow", "--job", "read=10% at 2026-11-02T00:30 for 600 units")
+    workers = "write=50 at 00:20  for 30000 units by 6 workers slow"
+    job = ("--job", workers, "--job", "read=10% at 2026-11-02T00:30 for 600 units")
     document = json.loads(command(*options, *job, "--json").stdout)
     writes, reads = document["runs"][0]["jobs"]
     assert (writes["name"], writes["start"]) == (
-        "write=50 at 00:20 for 30000 units slow, 2026-11-02",
+        "write=50 at 00:20 for 30000 units by 6 workers slow, 2026-11-02",
         "2026-11-02T00:20:00+00:00",
     )
     assert writes["units"] == pytest.approx(30_000, abs=50)
+    assert (writes["workers"], writes["most_units_in_a_second"], reads["workers"]) == (6, 50, 1)
     assert (reads["name"], reads["start"][-14:]) == (
         "read=10% at 2026-11-02T00:30 for 600 units",
         "00:30:00+00:00",
     )
     said = command(*options, *job).stdout
-    assert "job write=50 at 00:20 for 30000 units slow, 2026-11-02: done in 0:" in said
+    assert "job write=50 at 00:20 for 30000 units by 6 workers slow, 2026-11-02: done in 0:" in said
 
 
 def test_queue_in_front_of_the_table_is_rehearsed(command: Command) -> None:

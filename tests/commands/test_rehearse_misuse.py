@@ -96,6 +96,7 @@ def _is_refused(command: Command, line: str, message: str) -> None:
             for job, why in [
                 ("write=50 at noon for 5 units", NO_JOB),
                 ("write=0 at 02:00 for 5 units", NO_JOB),
+                ("write=50 at 02:00 for 5 units by 0 workers", NO_JOB),
                 ("write=50 at 25:00 for 5 units", NO_JOB),
                 (
                     "by_status.write=5 at 02:00 for 5 units",

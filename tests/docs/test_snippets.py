@@ -238,7 +238,7 @@ def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> N
     if page == "docs/rehearse.md":
         # the lines of a queue or a job, which the terminal breaks elsewhere
         quoted = re.findall(r"^> ((?:queue|job) .+(?:\n> .+)*)", (ROOT / page).read_text(), re.MULTILINE)
-        assert len(quoted) == 1
+        assert len(quoted) == 2
         said = " ".join(done.stdout.split())
         assert [each for each in quoted if " ".join(each.replace("\n> ", " ").split()) not in said] == []
     if page == "docs/quickstart.md":

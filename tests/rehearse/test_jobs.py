@@ -7,6 +7,8 @@ from datetime import time, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from highwater.core import Dimension
 from highwater.core.pacing import Start
@@ -14,6 +16,7 @@ from highwater_lab.rehearse import PlannedJob, RehearsalError, rehearse
 from highwater_lab.report.document import rehearsal_document
 from highwater_lab.report.terminal import work_lines
 from highwater_lab.simulation import JobRun, Run, TableSetup
+from highwater_lab.simulation.background import Workers
 from highwater_lab.traffic import Traffic
 from highwater_lab.traffic.series import Stream
 from tests.simulation.tables import START, table, tracked, writes
@@ -130,6 +133,8 @@ def test_every_compared_policy_has_the_job_and_the_report_tells_of_it() -> None:
         "name": "write=1900 at 2026-11-03T10:30 for 1700000 units slow",
         "start": "2026-11-03T10:30:00+00:00",
         "seconds": found.end - 1_800,
+        "workers": 1,
+        "most_units_in_a_second": 1_900,
         "seconds_to_full_rate": (found.full_at or 0) - 1_800,
         "units": round(found.units, 3),
         "throttled_units": 0,
@@ -144,6 +149,41 @@ def test_job_that_is_not_done_says_how_far_it_came() -> None:
         f"job {found.job.name}: not done, {found.units:,.0f} of 90,000,000 units, at its full rate after 0:00:00; "
         "never throttled, nobody hurt"
     ]
+
+
+def test_workers_share_the_rate_and_are_done_when_one_would_be() -> None:
+    run, many = run_of(job(rate=110, units=100_000, workers=7))
+    _, one = run_of(job(rate=110, units=100_000))
+    assert (many.end, many.most_units) == (one.end, 110)
+    assert run.throttled_units == 0
+    assert work_lines(run) == [
+        "job write=110 at 2026-11-03T10:30 for 100000 units by 7 workers: done in 0:15:15, at its full rate after "
+        "0:00:00, at most 110 units in a second, where the bound is 220; never throttled, nobody hurt"
+    ]
+
+
+def test_workers_of_a_share_of_the_capacity_have_no_bound_in_units() -> None:
+    fixed = table(replace(tracked(low=700, high=700), tracking=None, units=700))
+    run, found = run_of(job(rate=0, percent=20, units=10_000, workers=3), fixed, writes(*[0] * 60))
+    assert found.most_units == 140
+    assert ", at most 140 units in a second; never throttled" in work_lines(run)[0]
+
+
+def test_workers_that_begin_at_once_soon_have_equal_parts_of_the_whole_rate() -> None:
+    workers = Workers(6)
+    used = [workers.may_use(second * 1_000, 90_000) for second in range(40)]
+    # the first leases all, and then gives way
+    assert used[0] == 90_000
+    assert used[30:] == [90_000] * 10
+    assert min(used) >= 15_000
+
+
+@given(st.integers(1, 30), st.lists(st.integers(1_000, 900_000), min_size=1, max_size=90))
+def test_law_workers_together_never_use_more_than_the_rate(count: int, rates: list[int]) -> None:
+    """Also while the rate changes from second to second."""
+    workers = Workers(count)
+    used = [workers.may_use(second * 1_000, rate) for second, rate in enumerate(rates)]
+    assert all(0 <= each <= rate for each, rate in zip(used, rates, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,8 @@ def parse_time(text: str) -> time | datetime | None:
 
 _JOB_FORM = re.compile(
     r"(?:(?P<index>[A-Za-z0-9_.-]{3,255})\.)?(?P<dimension>read|write)=(?P<rate>[1-9][0-9]{0,7})(?P<share>%)?"
-    r" at (?P<at>[0-9:T-]{5,16}) for (?P<units>[1-9][0-9]{0,14}) units(?: (?P<start>slow|boosted))?"
-    r"(?P<throttled> throttled)?"
+    r" at (?P<at>[0-9:T-]{5,16}) for (?P<units>[1-9][0-9]{0,14}) units"
+    r"(?: by (?P<workers>[1-9][0-9]{0,2}) workers)?(?: (?P<start>slow|boosted))?(?P<throttled> throttled)?"
 )
 
 
@@ -89,6 +89,7 @@ class JobOption(click.ParamType[PlannedJob]):
             units=int(match["units"]),
             start=start,
             allow_throttles=match["throttled"] is not None,
+            workers=int(match["workers"] or 1),
             at=at,
         )
 

@@ -76,7 +76,7 @@ _path = click.Path(path_type=Path)
     type=JobOption(),
     multiple=True,
     help="Work that keeps to a budget beside the traffic: 'write=2000 at 02:00 for 7200000 units slow', or boosted, or "
-    "throttled; or a share, read=30%.",
+    "throttled; or a share, read=30%; or of several workers that share the rate, units by 6 workers.",
 )
 @click.option(
     "--buffered",

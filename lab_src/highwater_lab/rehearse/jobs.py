@@ -99,6 +99,7 @@ class PlannedJob:
         units: The units that it has to consume in all.
         start: How it starts.
         allow_throttles: Whether it keeps its rate when it is throttled.
+        workers: How many workers share its rate, 1 or more.
         at: When it starts: a time of day in UTC for a daily job, or an aware instant.
     """
 
@@ -109,6 +110,7 @@ class PlannedJob:
     units: int
     start: Start = Start.FULL
     allow_throttles: bool = False
+    workers: int = 1
     at: time | datetime
 
     @property
@@ -118,6 +120,7 @@ class PlannedJob:
         rate = str(self.rate) if self.percent is None else f"{self.percent}%"
         when = f"{self.at:%H:%M}" if isinstance(self.at, time) else f"{self.at:%Y-%m-%dT%H:%M}"
         how = "" if self.start is Start.FULL else f" {self.start}"
+        how = f" by {self.workers} workers{how}" if self.workers > 1 else how
         return f"{name}={rate} at {when} for {self.units} units{how}{' throttled' if self.allow_throttles else ''}"
 
     def boost(self, target_percent: int) -> PlannedBoost | None:
@@ -153,6 +156,7 @@ def jobs_of(planned: Sequence[PlannedJob], traffic: Traffic) -> tuple[Job, ...]:
             units=each.units,
             at=at,
             allow_throttles=each.allow_throttles,
+            workers=each.workers,
         )
         for each in planned
         for at in _starts(each, traffic)

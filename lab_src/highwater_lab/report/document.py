@@ -114,6 +114,8 @@ def _job(run: Run, each: JobRun) -> dict[str, Any]:
         "start": (run.start + timedelta(seconds=each.start)).isoformat(),
         "seconds": None if each.end is None else each.end - each.start,
         "seconds_to_full_rate": None if each.full_at is None else each.full_at - each.start,
+        "workers": each.job.workers,
+        "most_units_in_a_second": each.most_units,
         "units": round(each.units, 3),
         "throttled_units": round(each.throttled_units, 3),
         "others_throttled_units": round(each.others_throttled_units, 3),

@@ -85,6 +85,11 @@ def work_lines(run: Run) -> list[str]:
             if each.end is None
             else f"done in {timedelta(seconds=each.end - each.start)}{rate}"
         )
+        if each.job.workers > 1:
+            # all workers have one second's rate as burst beside the rate: docs/fleet-budget.md, The bound
+            bound = 2 * (each.job.goal.milliunits or 0) // 1_000
+            took += f", at most {each.most_units:,} units in a second"
+            took += f", where the bound is {bound:,}" if bound else ""
         own = f"{each.throttled_units:,.0f} of its own units throttled" if each.throttled_units else "never throttled"
         hurt = f"{each.others_throttled_units:,.0f} units of other traffic throttled meanwhile"
         lines.append(f"job {each.job.name}: {took}; {own}, {hurt if each.others_throttled_units else 'nobody hurt'}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from highwater.core import Dimension
 from highwater.core.pacing import MILLIUNITS, NANOSECONDS, Brake, Follower, Shown
+from highwater.core.shares import Member, renewed, renews_at
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.simulation.setup import Job, JobRun
 from highwater_lab.simulation.table import SimulatedTable
@@ -15,6 +17,7 @@ from highwater_lab.simulation.targets import SimulatedTarget
 # Where the traffic has seconds, a job looks as often as a real one; else at every minute
 _LOOKS_EVERY: Final = 15
 _MINUTES: Final = 5
+_SECOND_MS: Final = 1_000
 
 
 def look_seconds(table: SimulatedTable) -> int:
@@ -56,6 +59,32 @@ class Meter:
         return self._target.served, sum(self._target.throughput.refused.values())
 
 
+class Workers:
+    """The workers of one job, which share its rate as real ones do: each leases a part of it, and renews the lease.
+
+    All of them begin at once, and each would use the whole rate alone.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._due = [(0, f"{number:03}") for number in range(count)]
+        self._members: list[Member] = []
+
+    def may_use(self, now: int, rate: int) -> int:
+        """Return what all of them may use in the second from *now* on, in thousandths of a unit per second.
+
+        Args:
+            now: Milliseconds since 1970.
+            rate: The rate that they share.
+        """
+        while self._due[0][0] < now + _SECOND_MS:
+            due, id = heapq.heappop(self._due)
+            at = max(due, now)
+            own, self._members = renewed(self._members, id, now=at, rate=rate, wants=rate)
+            heapq.heappush(self._due, (renews_at(own, self._members, at), id))
+        # leases of a higher rate are still held for a while after it has fallen
+        return min(sum(each.share for each in self._members), rate)
+
+
 class RunningJob:
     """One job: asks for what its follower and its brake let it, and asks again for what was refused.
 
@@ -80,8 +109,9 @@ class RunningJob:
         self._period = look_seconds(table)
         self._bins = len(self._first.rates or ())
         self._meter: Meter | None = None
-        # quanta per second of now
-        self._rate = 0
+        self._workers = Workers(job.workers) if job.workers > 1 else None
+        # quanta that were asked for since the last look, and the most in a second so far
+        self._asked = self._most = 0
         self._served = self._refused = self._others_refused = 0
         self._end: int | None = None
         self._full_at: int | None = None
@@ -99,6 +129,7 @@ class RunningJob:
             self._served / QUANTA_PER_UNIT,
             self._refused / QUANTA_PER_UNIT,
             self._others_refused / QUANTA_PER_UNIT,
+            -(-self._most // QUANTA_PER_UNIT),
         )
 
     def _look(self, at: int) -> None:
@@ -107,17 +138,32 @@ class RunningJob:
         if left <= 0:
             self._end = at
             return
-        self._rate = min(self._decide(at, is_refused=refused), -(-left // self._period))
-        first = at // self._table.bin_seconds
-        end = min(first + self._period // self._table.bin_seconds, self._bins)
-        for target, share in self._shares.items():
-            rates, own = target.rates, self._rate * share // 100
-            assert rates is not None  # noqa: S101 - the table gave it some
-            for number in range(first, end):
+        most = min(self._decide(at, is_refused=refused), -(-left // self._period))
+        seconds = self._table.bin_seconds
+        first = at // seconds
+        end = min(first + self._period // seconds, self._bins)
+        for number in range(first, end):
+            own = self._own(number * seconds, seconds, most)
+            self._asked += own * seconds
+            for target, share in self._shares.items():
+                assert target.rates is not None  # noqa: S101 - the table gave it some
                 # of several jobs each adds its own
-                rates[number] += own
+                target.rates[number] += own * share // 100
         if end < self._bins:
             self._table.at(at + self._period, self._look)
+
+    def _own(self, at: int, seconds: int, most: int) -> int:
+        """Quanta per second from *at* on, for so many seconds: *most*, or what the workers may use of it."""
+        used = [most]
+        if self._workers is not None:
+            goal = self._job.goal.rate_at(self._first.throughput.units)
+            milliunits = (
+                self._workers.may_use((self._table.base + second) * _SECOND_MS, goal)
+                for second in range(at, at + seconds)
+            )
+            used = [min(most, each * QUANTA_PER_UNIT // MILLIUNITS) for each in milliunits]
+        self._most = max(self._most, *used)
+        return sum(used) // len(used)
 
     def _decide(self, at: int, *, is_refused: bool) -> int:
         """Quanta per second from now on."""
@@ -160,7 +206,8 @@ class RunningJob:
         if self._meter is None:
             self._meter = Meter(self._first, at)
             return False
-        passed, refused, others = self._meter.split(at, self._rate * self._period)
+        passed, refused, others = self._meter.split(at, self._asked)
+        self._asked = 0
         self._served += passed
         self._refused += refused
         self._others_refused += others

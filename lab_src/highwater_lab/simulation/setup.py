@@ -28,6 +28,7 @@ class Job:
         units: What it has to consume until it is done, in units of the table.
         at: The aware instant at which it begins.
         allow_throttles: Whether it keeps its rate where it is refused.
+        workers: How many share its rate, by leases on parts of it.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Job:
     units: int
     at: datetime
     allow_throttles: bool = False
+    workers: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class JobRun:
         units: What it consumed.
         throttled_units: Its own units that were throttled, each attempt counted.
         others_throttled_units: Units of other traffic that were throttled while it ran.
+        most_units: The most units that it asked for in a second.
     """
 
     job: Job
@@ -60,6 +63,7 @@ class JobRun:
     units: float
     throttled_units: float
     others_throttled_units: float
+    most_units: int
 
 
 # SQS deletes a message 14 days after it was sent (Amazon SQS API Reference, SetQueueAttributes:
