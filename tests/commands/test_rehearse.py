@@ -113,6 +113,13 @@ def test_queue_in_front_of_the_table_is_rehearsed(command: Command) -> None:
     assert "queue at 110 units/s: at most " in command(*options).stdout
 
 
+def test_shards_of_a_hot_key_are_rehearsed(command: Command) -> None:
+    template = str(FILES.parent / "corpus" / "target-by-a-split-arn" / "template.yaml")
+    done = command("rehearse", template, "--scenario", "constant", "--mean", "1700", "--keys", "hot:100/20")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " units throttled by the limit of a partition, 10,080,000 without shards" in " ".join(done.stdout.split())
+
+
 def test_boost_of_a_job_is_rehearsed(command: Command) -> None:
     template = str(FILES.parent / "corpus" / "target-by-a-split-arn" / "template.yaml")
     options = ("rehearse", template, "--scenario", "step", "--mean", "100", "--json")

@@ -83,9 +83,13 @@ def _is_refused(command: Command, line: str, message: str) -> None:
             "Invalid value for '--keys': 'hot:200': the hot key's share must be between 1 and 100 percent, got 200",
         ),
         (
+            "--keys hot:40/0",
+            "Invalid value for '--keys': 'hot:40/0': a hot key has from 1 to 1,000 shards, got 0",
+        ),
+        (
             "--keys warm",
-            "Invalid value for '--keys': 'warm' is not a key distribution; give uniform, zipf[:EXPONENT], hot:PERCENT "
-            "or rolling",
+            "Invalid value for '--keys': 'warm' is not a key distribution; give uniform, "
+            "zipf[:EXPONENT], hot:PERCENT[/SHARDS] or rolling",
         ),
         (
             "--index-share by_status=much",

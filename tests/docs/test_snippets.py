@@ -236,9 +236,9 @@ def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> N
     )
     assert done.returncode == 0, done.stdout + done.stderr
     if page == "docs/rehearse.md":
-        # the lines of a queue or a job, which the terminal breaks elsewhere
-        quoted = re.findall(r"^> ((?:queue|job) .+(?:\n> .+)*)", (ROOT / page).read_text(), re.MULTILINE)
-        assert len(quoted) == 2
+        # the lines of a queue, a job or shards, which the terminal breaks elsewhere
+        quoted = re.findall(r"^> ((?:queue|job|shards:) .+(?:\n> .+)*)", (ROOT / page).read_text(), re.MULTILINE)
+        assert len(quoted) == 3
         said = " ".join(done.stdout.split())
         assert [each for each in quoted if " ".join(each.replace("\n> ", " ").split()) not in said] == []
     if page == "docs/quickstart.md":

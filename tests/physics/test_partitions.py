@@ -14,7 +14,7 @@ WRITE, READ = Dimension.WRITE, Dimension.READ
 DISTRIBUTIONS = st.one_of(
     st.just(KeyDistribution.uniform()),
     st.just(KeyDistribution.rolling()),
-    st.builds(KeyDistribution.single_hot_key, st.integers(1, 100)),
+    st.builds(KeyDistribution.single_hot_key, st.integers(1, 100), st.integers(1, 30)),
     st.builds(KeyDistribution.zipf, st.sampled_from([0.5, 0.99, 1.5]), st.sampled_from([10, 1_000])),
 )
 
@@ -80,6 +80,28 @@ def test_splits_for_heat_isolate_a_hot_key_and_leave_only_what_it_itself_cannot_
     assert _units(partitions.refused(4_000 * QUANTA_PER_UNIT, WRITE)) == pytest.approx(600, abs=1)
 
 
+@given(st.integers(1, 100), st.integers(1, 200))
+def test_shards_have_the_share_of_their_key_and_differ_by_a_millionth(percent: int, shards: int) -> None:
+    sharded, plain = KeyDistribution.single_hot_key(percent, shards), KeyDistribution.single_hot_key(percent)
+    weights = [weight for _, weight in sharded.heavy]
+    assert (sum(weights), len(weights)) == (percent * WHOLE // 100, shards)
+    assert max(weights) - min(weights) <= 1
+    assert sharded.without_shards() == plain.without_shards() == plain
+
+
+def test_shards_share_partitions_by_chance_until_these_are_split() -> None:
+    keys = KeyDistribution.single_hot_key(100, 10)
+    partitions = Partitions(8, keys)
+    rate = 5_000 * QUANTA_PER_UNIT
+    # 500 a second for each shard, so a partition has room for two
+    by_partition = [partitions.find(at) for at, _ in keys.heavy]
+    above = sum(max(by_partition.count(place) - 2, 0) for place in range(8))
+    assert _units(partitions.refused(rate, WRITE)) == 500 * above
+    for _ in range(10):
+        partitions.split_for_heat(rate, WRITE)
+    assert partitions.refused(rate, WRITE) == 0
+
+
 def test_keys_that_roll_with_time_are_never_split() -> None:
     partitions = Partitions(16, KeyDistribution.rolling())
     assert partitions.split_for_heat(9_000 * QUANTA_PER_UNIT, WRITE) == 0
@@ -109,6 +131,8 @@ def test_never_more_is_refused_than_asked_and_a_split_never_refuses_more(
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: KeyDistribution.single_hot_key(40, 0), "a hot key has from 1 to 1,000 shards, got 0"),
+        (lambda: KeyDistribution.single_hot_key(40, 1_001), "a hot key has from 1 to 1,000 shards, got 1,001"),
         (lambda: KeyDistribution.single_hot_key(0), "the hot key's share must be between 1 and 100 percent, got 0"),
         (
             lambda: KeyDistribution.zipf(0.0),

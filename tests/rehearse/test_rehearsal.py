@@ -14,6 +14,8 @@ from highwater.core import Dimension, Plan
 from highwater_lab.physics import Cause, KeyDistribution
 from highwater_lab.policies.catalogue import PolicyError
 from highwater_lab.rehearse import Limits, RehearsalError, rehearse
+from highwater_lab.report.page import write_page
+from highwater_lab.report.terminal import shard_lines
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.simulation.plans import table_of
 from highwater_lab.testing import assert_rehearsal
@@ -74,6 +76,18 @@ def test_hot_keys_are_a_cause_of_their_own() -> None:
     hot = rehearse(table(tracked(low=4_000)), traffic, keys={None: KeyDistribution.single_hot_key(100)})
     assert spread.declared.throttled_by_cause() == {}
     assert hot.declared.throttled_by_cause() == {Cause.KEY_RANGE: 1_000 * 300}
+
+
+def test_shards_of_a_hot_key_are_compared_with_the_one_key(tmp_path: Path) -> None:
+    traffic, setup = writes(*[5_000] * 4), table(tracked(low=9_000))
+    found = rehearse(setup, traffic, keys={None: KeyDistribution.single_hot_key(100, 20)}, compare=["fixed"])
+    assert [run.policy for run in found.runs] == ["declared", "without shards", "fixed"]
+    assert [run.throttled_by_cause() for run in found.runs] == [{}, {Cause.KEY_RANGE: 4_000 * 240}, {}]
+    line = "shards: 0 units throttled by the limit of a partition, 960,000 without shards"
+    assert shard_lines(found) == [line]
+    write_page(found, tmp_path / "page.html")
+    assert f"<p>{line}</p>" in (tmp_path / "page.html").read_text()
+    assert shard_lines(rehearse(setup, traffic)) == []
 
 
 def test_limits_are_told_with_figures() -> None:

@@ -100,7 +100,7 @@ class Pairs(click.ParamType[tuple[str, str]]):
 
 
 class KeysOption(click.ParamType[tuple[str | None, KeyDistribution]]):
-    """A click type for `uniform`, `zipf:1.2`, `hot:40` or `rolling`, for the table, or after `INDEX=` for an index."""
+    """A click type for `uniform`, `zipf:1.2`, `hot:40`, `hot:40/8` or `rolling`; after `INDEX=` it is an index's."""
 
     name = "[INDEX=]DISTRIBUTION"
 
@@ -111,10 +111,12 @@ class KeysOption(click.ParamType[tuple[str | None, KeyDistribution]]):
         if isinstance(value, tuple):
             return value
         index, equals, text = str(value).rpartition("=")
-        match = re.fullmatch(r"(uniform|rolling|zipf|zipf:[0-9]{1,4}(\.[0-9]{1,6})?|hot:[0-9]{1,9})", text)
+        match = re.fullmatch(
+            r"(uniform|rolling|zipf|zipf:[0-9]{1,4}(\.[0-9]{1,6})?|hot:[0-9]{1,9}(/[0-9]{1,9})?)", text
+        )
         if match is None:
             self.fail(
-                f"{value!r} is not a key distribution; give uniform, zipf[:EXPONENT], hot:PERCENT or rolling",
+                f"{value!r} is not a key distribution; give uniform, zipf[:EXPONENT], hot:PERCENT[/SHARDS] or rolling",
                 param,
                 ctx,
             )
@@ -123,7 +125,8 @@ class KeysOption(click.ParamType[tuple[str | None, KeyDistribution]]):
             if kind == "zipf":
                 distribution = KeyDistribution.zipf(float(number or "0.99"))
             elif kind == "hot":
-                distribution = KeyDistribution.single_hot_key(int(number))
+                percent, _, shards = number.partition("/")
+                distribution = KeyDistribution.single_hot_key(int(percent), int(shards or "1"))
             else:
                 distribution = KeyDistribution.rolling() if kind == "rolling" else KeyDistribution.uniform()
         except ValueError as error:

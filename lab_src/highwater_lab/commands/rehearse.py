@@ -89,7 +89,8 @@ _path = click.Path(path_type=Path)
     "--keys",
     type=KeysOption(),
     multiple=True,
-    help="Distribution of requests over keys: uniform, zipf[:EXPONENT], hot:PERCENT, rolling; INDEX=... for an index.",
+    help="Distribution of requests over keys: uniform, zipf[:EXPONENT], hot:PERCENT, rolling; INDEX=... "
+    "for an index. hot:40/8 spreads the hot key over 8 shards.",
 )
 @click.option(
     "--index-share",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +18,7 @@ WHOLE: Final = 1_000_000
 # Knuth's multiplicative hash spreads the ranks of keys over the hash space deterministically
 _SPREAD: Final = 2_654_435_761
 _HEAVIEST: Final = 200
+_MOST_SHARDS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +30,13 @@ class KeyDistribution:
         heavy: The frequent keys, each with hash and share in millionths. The rest of the requests is spread evenly over
             the hash space.
         is_sequential: Whether requests always go to the newest keys, so that splitting a partition does not help.
+        shards: Over how many keys the hot key is spread.
     """
 
     name: str
     heavy: tuple[tuple[int, int], ...] = ()
     is_sequential: bool = False
+    shards: int = 1
 
     @classmethod
     def uniform(cls) -> KeyDistribution:
@@ -59,14 +63,30 @@ class KeyDistribution:
         return cls(f"zipf {exponent:g}", tuple(sorted(heavy)))
 
     @classmethod
-    def single_hot_key(cls, share_percent: int = 100) -> KeyDistribution:
+    def single_hot_key(cls, share_percent: int = 100, shards: int = 1) -> KeyDistribution:
         """Return the distribution in which one key gets *share_percent* (1 to 100) of the requests, the rest is even.
 
-        Raises `ValueError` for a share out of range.
+        With *shards*, 1 to 1,000, the key is spread evenly over so many, each with a hash of its own: two or three of
+        them may be in one partition. Raises `ValueError` for arguments out of range.
         """
         if not 1 <= share_percent <= 100:
             raise ValueError(f"the hot key's share must be between 1 and 100 percent, got {share_percent}")
-        return cls(f"hot key {share_percent} %", ((HASHES // 3, share_percent * WHOLE // 100),))
+        if not 1 <= shards <= _MOST_SHARDS:
+            raise ValueError(f"a hot key has from 1 to {_MOST_SHARDS:,} shards, got {shards:,}")
+        weight = share_percent * WHOLE // 100
+        if shards == 1:
+            return cls(f"hot key {share_percent} %", ((HASHES // 3, weight),))
+        heavy = (
+            (_hash_of(f"hot#s{number:02}"), weight * (number + 1) // shards - weight * number // shards)
+            for number in range(shards)
+        )
+        return cls(f"hot key {share_percent} % in {shards} shards", tuple(sorted(heavy)), shards=shards)
+
+    def without_shards(self) -> KeyDistribution:
+        """Return the same with one hot key in the place of its shards."""
+        if self.shards == 1:
+            return self
+        return KeyDistribution.single_hot_key(sum(weight for _, weight in self.heavy) * 100 // WHOLE)
 
     @classmethod
     def rolling(cls) -> KeyDistribution:
@@ -98,6 +118,11 @@ class KeyDistribution:
 
     def _larger_share(self, low: int, at: int, high: int) -> int:
         return max(self.share(low, at), self.share(at, high))
+
+
+def _hash_of(key: str) -> int:
+    # as the local cloud hashes keys; DynamoDB's own hash is not published
+    return int.from_bytes(hashlib.md5(key.encode(), usedforsecurity=False).digest()[:4], "big")
 
 
 PARTITION_GB: Final = 10

@@ -24,8 +24,9 @@ from highwater_lab.simulation import Buffer, Run, TableSetup
 from highwater_lab.template import find_table, load_templates
 from highwater_lab.traffic import Stream, Traffic, read_traffic
 
-# The name of the run that shows what a queue saves
+# The names of the runs that show what a queue and what shards save
 WITHOUT_QUEUE: Final = "without queue"
+WITHOUT_SHARDS: Final = "without shards"
 
 
 class RehearsalError(HighwaterError, ValueError):
@@ -39,8 +40,8 @@ class Rehearsal:
     Attributes:
         setup: The table as read from the template, with the options applied.
         traffic: The simulated traffic.
-        runs: The run of the policy `declared`; the same without the queue, if the table has one; then one run per
-            compared policy, in the order given.
+        runs: The run of the policy `declared`; the same without the queue and without shards, if the table has these;
+            then one run per compared policy, in the order given.
         prices: The prices behind all costs.
     """
 
@@ -155,18 +156,20 @@ def rehearse(
             find_policy(name)  # raises for an unknown name before the first run, which may take minutes
     prices = load_prices(price_region or setup.region or region or DEFAULT_REGION, prices_file)
     prices = prices.committed(commitments, has_config_recorder=has_config_recorder)
-    plans = [(name, setup) for name in (Declared.name, *names)]
+    plans = [(Declared.name, Declared.name, setup)]
     if setup.buffer is not None:
-        plans.insert(1, (WITHOUT_QUEUE, replace(setup, buffer=None)))
+        plans.append((WITHOUT_QUEUE, Declared.name, replace(setup, buffer=None)))
+    if any(resource.keys.shards > 1 for resource in setup.resources):
+        plans.append((WITHOUT_SHARDS, Declared.name, _without_shards(setup)))
+    plans += [(name, name, setup) for name in names]
     runs = []
-    for number, (name, planned) in enumerate(plans):
+    for number, (name, policy, planned) in enumerate(plans):
         minutes_before = number * series.minutes
 
         def report_progress(minutes: int, _: int, minutes_before: int = minutes_before) -> None:
             if progress is not None:
                 progress(minutes_before + minutes, series.minutes * len(plans))
 
-        policy = Declared.name if planned is not setup else name
         run = run_policy(policy, planned, series, timing=timing, prices=prices, progress=report_progress)
         runs.append(replace(run, policy=name))
     return Rehearsal(setup, series, tuple(runs), prices)
@@ -246,6 +249,10 @@ def _with_workload(
             for resource in setup.resources
         ),
     )
+
+
+def _without_shards(setup: TableSetup) -> TableSetup:
+    return replace(setup, resources=tuple(replace(each, keys=each.keys.without_shards()) for each in setup.resources))
 
 
 def _with_quotas(setup: TableSetup, table_quota: int | None, account_quota: int | None) -> TableSetup:

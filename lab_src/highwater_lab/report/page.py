@@ -17,7 +17,7 @@ from highwater_lab.files import replace_file
 from highwater_lab.rehearse import Passed, Rehearsal
 from highwater_lab.report.picture import curves, shown_targets
 from highwater_lab.report.plan import declared_text, plan_lines, zone_of
-from highwater_lab.report.terminal import advice, config_text, share_text, span_text, work_lines
+from highwater_lab.report.terminal import advice, config_text, shard_lines, share_text, span_text, work_lines
 from highwater_lab.simulation import Run, TargetRun
 from highwater_lab.simulation.run import EventKind
 
@@ -28,6 +28,7 @@ _TIME: Final = re.compile(r"([A-Z][a-z]{2}) (\d{4}-\d\d-\d\d) (\d\d:\d\d) UTC")
 _WORDS: Final = {
     "declared": "What the template declares: its own capacity, auto scaling, windows and scaler.",
     "without queue": "What the template declares, but with all writes sent to the table at once.",
+    "without shards": "What the template declares, but with one key in the place of its shards.",
     "native": "Application Auto Scaling alone, at this target utilization, without windows.",
     "on-demand": "On-demand capacity mode: nothing is provisioned, each request is paid for.",
     "fixed": "Constant capacity, which nothing scales.",
@@ -81,6 +82,7 @@ def write_page(rehearsal: Rehearsal, path: Path, passed: Sequence[Passed] = ()) 
             f"<p>{_times(_span(rehearsal))}</p>",
             *(f"<p class='note'>{html.escape(note)}</p>" for note in rehearsal.setup.notes),
             _policies(rehearsal),
+            *(f"<p>{html.escape(line)}</p>" for line in shard_lines(rehearsal)),
             *(_advice(number, run) for number, run in enumerate(rehearsal.runs)),
             "<h2>The rehearsed plan, and what each part of it costs</h2>",
             _plan(rehearsal),

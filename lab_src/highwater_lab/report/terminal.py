@@ -9,7 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from highwater_lab.physics import Cause
 from highwater_lab.rehearse import Outcome, Rehearsal
+from highwater_lab.rehearse.rehearsal import WITHOUT_SHARDS
 from highwater_lab.services.billing import Bill
 from highwater_lab.simulation import QueueRun, Run, TargetRun
 from highwater_lab.simulation.setup import RETENTION_SECONDS
@@ -38,6 +40,8 @@ def print_rehearsal(rehearsal: Rehearsal, console: Console) -> None:
         console.print(f"[yellow]![/] {escape(note)}", highlight=False)
     console.print(_comparison(rehearsal))
     for line in work_lines(run):
+        console.print(line, highlight=False, markup=False)
+    for line in shard_lines(rehearsal):
         console.print(line, highlight=False, markup=False)
     console.print(f"[dim]{escape(rehearsal.prices.name)}{config_text(run.bill)}[/]", highlight=False)
     _print_advice(run, console)
@@ -94,6 +98,20 @@ def work_lines(run: Run) -> list[str]:
         hurt = f"{each.others_throttled_units:,.0f} units of other traffic throttled meanwhile"
         lines.append(f"job {each.job.name}: {took}; {own}, {hurt if each.others_throttled_units else 'nobody hurt'}")
     return lines
+
+
+def shard_lines(rehearsal: Rehearsal) -> list[str]:
+    """Return a line that compares throttling of key ranges with and without shards; none without shards."""
+    return [
+        f"shards: {_by_key_range(rehearsal.declared):,.0f} units throttled by the limit of a partition, "
+        f"{_by_key_range(run):,.0f} without shards"
+        for run in rehearsal.runs
+        if run.policy == WITHOUT_SHARDS
+    ]
+
+
+def _by_key_range(run: Run) -> float:
+    return sum(target.throttled_by_cause().get(Cause.KEY_RANGE, 0.0) for target in run.targets)
 
 
 def _queue_lines(run: Run, queue: QueueRun) -> Iterator[str]:
