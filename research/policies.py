@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -15,7 +16,7 @@ from highwater_lab.simulation import Run, TableSetup, simulate
 from highwater_lab.simulation.policy import Calls, Policy, PolicyResource, PolicyTarget, Poller, Seen
 from highwater_lab.traffic import Traffic
 
-_HOUR = 3_600
+_DAY, _HOUR = 86_400, 3_600
 
 
 class BetterDynamodbScaling(Policy):
@@ -111,12 +112,29 @@ class DynamicDynamodb(Poller):
         return target.units
 
 
-_DAY, _HOUR = 86_400, 3_600
+class JointPoller(Poller, ABC):
+    """Changes each resource in one UpdateTable call for both dimensions."""
+
+    def poll(self, seen: Seen, calls: Calls) -> None:
+        """Set what each target wants, but for resources that are being changed."""
+        for resource in seen.resources:
+            if resource.is_busy(seen.now):
+                continue
+            wanted = {target.dimension: self._wanted(seen.now, resource, target) for target in resource.targets}
+            changed = {t.dimension: wanted[t.dimension] for t in resource.targets if wanted[t.dimension] != t.units}
+            if changed:
+                calls.update_table(resource.index, changed)
+
+    @abstractmethod
+    def _wanted(self, now: int, resource: PolicyResource, target: PolicyTarget) -> int:
+        """Return the units that a target should have; its present ones to leave it."""
+
+
 _LAST_HALF_HOUR = 23 * _HOUR + 1_800
 _DECREASES = 4
 
 
-class DynamodbLambdaAutoscale(Poller):
+class DynamodbLambdaAutoscale(JointPoller):
     """Every minute: up above 75 % utilization or 25 throttles, down to consumption below 30 %.
 
     At most four decreases a day, spread evenly over the time left, each an hour after the last change and of more than
@@ -127,19 +145,6 @@ class DynamodbLambdaAutoscale(Poller):
     source = "channl/dynamodb-lambda-autoscale, DefaultProvisioner, e67b8bb, with the table's bounds"
     period_seconds = 60
     metrics_per_target = 2
-
-    def poll(self, seen: Seen, calls: Calls) -> None:
-        """Change each resource in one UpdateTable call for both dimensions."""
-        for resource in seen.resources:
-            if resource.is_busy(seen.now):
-                continue
-            changed = {}
-            for target in resource.targets:
-                wanted = self._wanted(seen.now, resource, target)
-                if wanted != target.units:
-                    changed[target.dimension] = wanted
-            if changed:
-                calls.update_table(resource.index, changed)
 
     def _wanted(self, now: int, resource: PolicyResource, target: PolicyTarget) -> int:
         minutes = target.consumed(5)
@@ -166,11 +171,10 @@ class DynamodbLambdaAutoscale(Poller):
         return now >= next_slot and has_paused and (by > 5 or now - midnight >= _LAST_HALF_HOUR)
 
 
-_DAY, _HOUR = 86_400, 3_600
 _BUFFER_UNITS = 5
 
 
-class Sprkem(Poller):
+class Sprkem(JointPoller):
     """Every minute: raises to the average of the last two minutes plus five units; at most four decreases a day.
 
     A decrease needs an hour since the last one and a saving of 35 %, or capacity within ten units of the floor.
@@ -184,19 +188,6 @@ class Sprkem(Poller):
     )
     period_seconds = 60
     metrics_per_target = 1
-
-    def poll(self, seen: Seen, calls: Calls) -> None:
-        """Change each resource in one UpdateTable call for both dimensions."""
-        for resource in seen.resources:
-            if resource.is_busy(seen.now):
-                continue
-            changed = {}
-            for target in resource.targets:
-                wanted = self._wanted(seen.now, resource, target)
-                if wanted != target.units:
-                    changed[target.dimension] = wanted
-            if changed:
-                calls.update_table(resource.index, changed)
 
     def _wanted(self, now: int, resource: PolicyResource, target: PolicyTarget) -> int:
         minutes = target.consumed(2)
@@ -214,11 +205,10 @@ class Sprkem(Poller):
         return target.units
 
 
-_DAY, _HOUR = 86_400, 3_600
 _NIGHT_END = 6 * _HOUR
 
 
-class StepCron(Poller):
+class StepCron(JointPoller):
     """From 06:00 to midnight UTC 20 % up if utilization is above 80 %; from midnight to 06:00 back to a base value.
 
     The article's base value is hard-coded and not published; here it is the capacity at the start.
@@ -232,25 +222,13 @@ class StepCron(Poller):
     def __init__(self) -> None:
         self._base: dict[tuple[str | None, Dimension], int] = {}
 
-    def poll(self, seen: Seen, calls: Calls) -> None:
-        """Change each resource in one UpdateTable call for both dimensions."""
-        is_night = seen.now % _DAY < _NIGHT_END
-        for resource in seen.resources:
-            changed = {}
-            for target in resource.targets:
-                base = self._base.setdefault((resource.index, target.dimension), target.units)
-                wanted = self._wanted(target, base, is_night)
-                if wanted != target.units:
-                    changed[target.dimension] = wanted
-            if changed and not resource.is_busy(seen.now):
-                calls.update_table(resource.index, changed)
-
-    def _wanted(self, target: PolicyTarget, base: int, is_night: bool) -> int:
+    def _wanted(self, now: int, resource: PolicyResource, target: PolicyTarget) -> int:
+        base = self._base.setdefault((resource.index, target.dimension), target.units)
         minutes = target.consumed(5)
         if not minutes:
             return target.units
         consumed = sum(minutes) / len(minutes)
-        if is_night:
+        if now % _DAY < _NIGHT_END:
             return base if target.units > base and consumed < 0.8 * base else target.units
         return target.clamp(target.units * 1.2) if consumed > 0.8 * target.units else target.units
 
@@ -260,7 +238,7 @@ _LOW_INCREASE, _HIGH_INCREASE = 200, 1_000
 _THROTTLING_THRESHOLD = 1_000
 
 
-class ThrottleAwareLambda(Poller):
+class ThrottleAwareLambda(JointPoller):
     """Every five minutes: a fixed step up if the target throttles, else capacity for a utilization of 80 %.
 
     Utilization is the average of five minutes; the policy lowers capacity if it is below 60 %. The article gives no
@@ -273,20 +251,7 @@ class ThrottleAwareLambda(Poller):
     period_seconds = 300
     metrics_per_target = 2
 
-    def poll(self, seen: Seen, calls: Calls) -> None:
-        """Change each resource in one UpdateTable call for both dimensions."""
-        for resource in seen.resources:
-            if resource.is_busy(seen.now):
-                continue
-            changed = {}
-            for target in resource.targets:
-                wanted = self._wanted(target)
-                if wanted != target.units:
-                    changed[target.dimension] = wanted
-            if changed:
-                calls.update_table(resource.index, changed)
-
-    def _wanted(self, target: PolicyTarget) -> int:
+    def _wanted(self, now: int, resource: PolicyResource, target: PolicyTarget) -> int:  # noqa: ARG002
         consumed_minutes, throttled_minutes = target.consumed(5), target.throttled(5)
         if not consumed_minutes:
             return target.units
@@ -309,7 +274,7 @@ _DOWN_EVERY = 6 * 3_600
 _PADDING = 10
 
 
-class Trek10(Poller):
+class Trek10(JointPoller):
     """Every minute: if the busiest of the last five minutes used 80 %, ten units above it; every six hours down."""
 
     name = "trek10"
@@ -317,26 +282,11 @@ class Trek10(Poller):
     period_seconds = 60
     metrics_per_target = 1
 
-    def poll(self, seen: Seen, calls: Calls) -> None:
-        """Change each resource in one UpdateTable call for both dimensions."""
-        for resource in seen.resources:
-            if resource.is_busy(seen.now):
-                continue
-            has_paused = seen.now - (resource.last_increase or 0) >= 1_800
-            is_time_to_lower = seen.now % _DOWN_EVERY == 0 and has_paused
-            changed = {}
-            for target in resource.targets:
-                wanted = self._wanted(target, is_time_to_lower)
-                if wanted != target.units:
-                    changed[target.dimension] = wanted
-            if changed:
-                calls.update_table(resource.index, changed)
-
-    def _wanted(self, target: PolicyTarget, is_time_to_lower: bool) -> int:
+    def _wanted(self, now: int, resource: PolicyResource, target: PolicyTarget) -> int:
         consumed = max(target.consumed(5), default=0)
         if consumed >= 0.8 * target.units:
             return target.clamp(max(target.units, consumed) + _PADDING)
-        if is_time_to_lower:
+        if now % _DOWN_EVERY == 0 and now - (resource.last_increase or 0) >= 1_800:
             return min(target.units, target.clamp(max(target.consumed(30), default=0) / 0.8 - _PADDING))
         return target.units
 
