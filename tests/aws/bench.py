@@ -17,6 +17,7 @@ from botocore.httpsession import URLLib3Session
 from highwater.aws import tables
 from highwater.core.units import Units
 from highwater_lab.local import LocalCloud
+from tests.memory_aws.wire import Fault, go_through
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -38,9 +39,6 @@ class Call:
     def body(self) -> dict[str, Any]:
         """What is asked."""
         return dict(json.loads(self.request.body))
-
-
-Fault = Callable[[Call], Any]
 
 
 class Wire:
@@ -72,25 +70,6 @@ class Wire:
         )
         self.calls.append(call)
         return self.fault(call)
-
-
-def go_through(_call: Call) -> Any:
-    """No fault."""
-    return None
-
-
-def at(number: int, fault: Fault, operation: str | None = None) -> Fault:
-    """The fault at just one call: the wire's *number*-th, or the *number*-th of that operation."""
-    seen = 0
-
-    def one(call: Call) -> Any:
-        nonlocal seen
-        if operation is not None and call.operation != operation:
-            return None
-        seen += 1
-        return fault(call) if seen == number else None
-
-    return one
 
 
 def answer(status: int, body: bytes) -> Fault:

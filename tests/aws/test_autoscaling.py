@@ -14,7 +14,8 @@ from highwater.aws.autoscaling import read_targets, service_time, set_bounds, se
 from highwater.core import Bounds
 from highwater.core.names import TargetName
 from highwater.core.units import Dimension
-from tests.aws.bench import Bench, Call, Fault, Wire, at, refusal, rewritten
+from tests.aws.bench import Bench, Call, Wire, refusal, rewritten
+from tests.memory_aws.wire import Fault, at
 
 pytestmark = pytest.mark.usefixtures("bench")
 

@@ -20,7 +20,8 @@ from highwater.aws.tables import (
     TableRefusedError,
 )
 from highwater.core.units import Units
-from tests.aws.bench import Bench, at, refusal, rewritten
+from tests.aws.bench import Bench, refusal, rewritten
+from tests.memory_aws.wire import at
 
 HOME = Units(5, 7)
 SPENT = (
@@ -30,8 +31,6 @@ SPENT = (
     "decrease can be made at Friday, October 9, 2026 at 12:00:00 AM Coordinated Universal Time."
 )
 # DynamoDB API Reference, Tag, and AWS General Reference, "Tagging AWS resources", read 2026-11
-MOST_TAGS = 50
-LONGEST_KEY, LONGEST_VALUE = 128, 256
 ALLOWED = re.compile(r"[\w\s+\-=._:/@]*")
 
 

@@ -12,9 +12,10 @@ from highwater.cli.pause import pause
 from highwater.core import Dimension
 from highwater.core.names import TargetName
 from highwater_lab.local import LocalCloud
+from tests.aws.bench import Call, refusal
 from tests.command import Command
-from tests.handlers.bench import Call, at, refusal
 from tests.handlers.stage import Stage
+from tests.memory_aws.wire import at
 
 pytestmark = pytest.mark.xdist_group("cloud-scaler")
 

@@ -27,6 +27,13 @@ def clients(cloud: LocalCloud) -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture
+def iam(cloud: LocalCloud) -> Iterator[Any]:
+    made = cloud.client("iam")
+    yield made
+    made.close()
+
+
+@pytest.fixture
 def world(cloud: LocalCloud, clients: dict[str, Any]) -> Iterator[World]:
     made = World(cloud, clients["application-autoscaling"], clients["dynamodb"])
     yield made

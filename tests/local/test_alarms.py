@@ -44,19 +44,18 @@ def _throttle(world: World, table: str) -> None:
 
 def _alarm(cloudwatch: Any, table: str, **more: Any) -> str:
     name = f"throttled-{next(_NUMBERS)}"
-    cloudwatch.put_metric_alarm(
-        AlarmName=name,
-        Namespace="AWS/DynamoDB",
-        MetricName="WriteThrottleEvents",
-        Dimensions=[{"Name": "TableName", "Value": table}],
-        Statistic="Sum",
-        Period=60,
-        EvaluationPeriods=1,
-        Threshold=1,
-        ComparisonOperator="GreaterThanOrEqualToThreshold",
-        TreatMissingData="notBreaching",
-        **more,
-    )
+    plain = {
+        "Namespace": "AWS/DynamoDB",
+        "MetricName": "WriteThrottleEvents",
+        "Dimensions": [{"Name": "TableName", "Value": table}],
+        "Statistic": "Sum",
+        "Period": 60,
+        "EvaluationPeriods": 1,
+        "Threshold": 1,
+        "ComparisonOperator": "GreaterThanOrEqualToThreshold",
+        "TreatMissingData": "notBreaching",
+    }
+    cloudwatch.put_metric_alarm(AlarmName=name, **(plain | more))
     return name
 
 
@@ -160,20 +159,8 @@ def test_missing_datapoints_are_treated_as_asked_for(
 ) -> None:
     table = world.table(5, 1)
     _throttle(world, table)
-    name = f"missing-{next(_NUMBERS)}"
-    cloudwatch.put_metric_alarm(
-        AlarmName=name,
-        Namespace="AWS/DynamoDB",
-        MetricName="WriteThrottleEvents",
-        Dimensions=[{"Name": "TableName", "Value": table}],
-        Statistic="Sum",
-        Period=60,
-        EvaluationPeriods=periods,
-        DatapointsToAlarm=needed,
-        Threshold=0,
-        ComparisonOperator="GreaterThanThreshold",
-        TreatMissingData=treatment,
-    )
+    settings = {"EvaluationPeriods": periods, "DatapointsToAlarm": needed, "TreatMissingData": treatment}
+    name = _alarm(cloudwatch, table, **settings)
     cloud.advance(5 * MINUTE)
     assert _state(cloudwatch, name) == state
 

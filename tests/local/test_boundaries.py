@@ -46,13 +46,6 @@ def cloud() -> Iterator[LocalCloud]:
 
 
 @pytest.fixture
-def iam(cloud: LocalCloud) -> Iterator[Any]:
-    client = cloud.client("iam")
-    yield client
-    client.close()
-
-
-@pytest.fixture
 def as_role(cloud: LocalCloud) -> Iterator[AsRole]:
     """Make a client of DynamoDB with the credentials of a role."""
     sts = cloud.client("sts")

@@ -53,13 +53,6 @@ def cloud() -> Iterator[LocalCloud]:
 
 
 @pytest.fixture
-def iam(cloud: LocalCloud) -> Iterator[Any]:
-    client = cloud.client("iam")
-    yield client
-    client.close()
-
-
-@pytest.fixture
 def functions(cloud: LocalCloud) -> Iterator[Any]:
     client = cloud.client("lambda")
     yield client

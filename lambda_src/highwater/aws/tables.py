@@ -170,25 +170,19 @@ def _other_regions(table: Any) -> tuple[str, ...]:
 def set_mark(dynamodb: DynamoDBClient, name: str, index: str | None, units: Units) -> None:
     """Request warm throughput. *units* must not be below the present warm throughput in either dimension."""
     warm = {"ReadUnitsPerSecond": units.read, "WriteUnitsPerSecond": units.write}
-    if index is None:
-        _update(dynamodb, {"TableName": name, "WarmThroughput": warm})
-    else:
-        update = {"Update": {"IndexName": index, "WarmThroughput": warm}}
-        _update(dynamodb, {"TableName": name, "GlobalSecondaryIndexUpdates": [update]})
+    _update(dynamodb, name, index, {"WarmThroughput": warm})
 
 
 def set_capacity(dynamodb: DynamoDBClient, name: str, index: str | None, units: Units) -> None:
     """Provision *units* for the table or one index. In a joint call, one rejected part would fail the whole call."""
     throughput = {"ReadCapacityUnits": units.read, "WriteCapacityUnits": units.write}
-    if index is None:
-        _update(dynamodb, {"TableName": name, "ProvisionedThroughput": throughput})
-    else:
-        update = {"Update": {"IndexName": index, "ProvisionedThroughput": throughput}}
-        _update(dynamodb, {"TableName": name, "GlobalSecondaryIndexUpdates": [update]})
+    _update(dynamodb, name, index, {"ProvisionedThroughput": throughput})
 
 
-def _update(dynamodb: DynamoDBClient, request: Any) -> None:
-    translating(lambda: dynamodb.update_table(**request))
+def _update(dynamodb: DynamoDBClient, name: str, index: str | None, change: Any) -> None:
+    if index is not None:
+        change = {"GlobalSecondaryIndexUpdates": [{"Update": {"IndexName": index, **change}}]}
+    translating(lambda: dynamodb.update_table(TableName=name, **change))
 
 
 def translating(call: Callable[[], T]) -> T:
