@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from highwater.core import Capacity, Dimension, IndexCapacity, Plan
+from highwater.core import Dimension, IndexCapacity, Plan
 from highwater_lab.audit.account import LiveTable
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
@@ -17,7 +17,7 @@ from highwater_lab.recommend.hcl import hcl_of
 from highwater_lab.recommend.search import Candidate, least_usd, recommend
 from highwater_lab.services.billing import HOURS_PER_MONTH, bill
 from highwater_lab.services.prices import Prices, RegionPrices
-from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup, simulate
+from highwater_lab.simulation import ResourceSetup, Run, TableSetup, simulate
 from highwater_lab.traffic import Stream, Usage
 
 
@@ -323,17 +323,10 @@ def _other(dimension: Dimension) -> Dimension:
 def _plan_of(setup: TableSetup) -> Plan:
     own, *indexes = setup.resources
     return Plan(
-        read=_capacity_of(own.read),
-        write=_capacity_of(own.write),
+        read=own.read.capacity,
+        write=own.write.capacity,
         indexes=tuple(
-            IndexCapacity(index_name=str(each.index), read=_capacity_of(each.read), write=_capacity_of(each.write))
+            IndexCapacity(index_name=str(each.index), read=each.read.capacity, write=each.write.capacity)
             for each in indexes
         ),
     )
-
-
-def _capacity_of(target: TargetSetup) -> Capacity:
-    if target.tracking is None:
-        return Capacity.fixed(target.units)
-    percent = target.tracking.target_percent
-    return Capacity.autoscaled(min_capacity=target.min, max_capacity=target.max, target_utilization_percent=percent)

@@ -9,7 +9,7 @@ import re
 from highwater.core import Capacity, IndexCapacity, Window
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater_lab.recommend.search import Candidate
-from highwater_lab.simulation import TableSetup, TargetSetup
+from highwater_lab.simulation import TableSetup
 
 _ON_DEMAND = """\
 from aws_cdk import aws_dynamodb as dynamodb
@@ -88,10 +88,16 @@ def _index(index: IndexCapacity) -> list[str]:
 def _capacity(capacity: Capacity) -> str:
     if not capacity.is_autoscaled:
         return f"Capacity.fixed({_number(int(capacity.min_capacity))})"
-    target = capacity.target_utilization_percent
-    percent = "" if target == 70 else f", target_utilization_percent={target}"
     low, high = _number(int(capacity.min_capacity)), _number(int(capacity.max_capacity))
-    return f"Capacity.autoscaled(min_capacity={low}, max_capacity={high}{percent})"
+    parts = [f"min_capacity={low}", f"max_capacity={high}"]
+    if capacity.target_utilization_percent != 70:
+        parts.append(f"target_utilization_percent={capacity.target_utilization_percent}")
+    for name, cooldown in (("in", capacity.scale_in_cooldown), ("out", capacity.scale_out_cooldown)):
+        if cooldown:
+            parts.append(f"scale_{name}_cooldown=timedelta(seconds={cooldown.total_seconds():.0f})")
+    if capacity.disable_scale_in:
+        parts.append("disable_scale_in=True")
+    return f"Capacity.autoscaled({', '.join(parts)})"
 
 
 def _window(window: Window) -> str:
@@ -122,32 +128,17 @@ def managed_code_of(name: str, setup: TableSetup) -> str:
     lines = [
         "manage_capacity(",
         f"    {variable},  # {name}",
-        f"    read={_kept(own.read)},",
-        f"    write={_kept(own.write)},",
+        f"    read={_capacity(own.read.capacity)},",
+        f"    write={_capacity(own.write.capacity)},",
     ]
     if indexes:
         lines += [
             "    indexes=[",
             *(
-                f"        IndexCapacity(index_name={json.dumps(each.index)}, read={_kept(each.read)}, "
-                f"write={_kept(each.write)}),"
+                f"        IndexCapacity(index_name={json.dumps(each.index)}, read={_capacity(each.read.capacity)}, "
+                f"write={_capacity(each.write.capacity)}),"
                 for each in indexes
             ),
             "    ],",
         ]
     return "\n".join([*lines, ")"]) + "\n"
-
-
-def _kept(target: TargetSetup) -> str:
-    if target.tracking is None:
-        return f"Capacity.fixed({target.units:_})"
-    tracking = target.tracking
-    parts = [f"min_capacity={target.min:_}", f"max_capacity={target.max:_}"]
-    if tracking.target_percent != 70:
-        parts.append(f"target_utilization_percent={tracking.target_percent}")
-    for name, seconds in (("in", tracking.scale_in_cooldown), ("out", tracking.scale_out_cooldown)):
-        if seconds:
-            parts.append(f"scale_{name}_cooldown=timedelta(seconds={seconds})")
-    if tracking.disable_scale_in:
-        parts.append("disable_scale_in=True")
-    return f"Capacity.autoscaled({', '.join(parts)})"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
-from highwater.core import Dimension
+from highwater.core import Capacity, Dimension
 from highwater.core.boosts import Lease
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.pacing import RateGoal
@@ -146,6 +146,20 @@ class TargetSetup:
     def can_be_raised(self) -> bool:
         """Whether a higher floor raises it: there is a scalable target, with a policy or without."""
         return self.is_scaled or self.min < self.max
+
+    @property
+    def capacity(self) -> Capacity:
+        """What a plan declares for it: its target tracking with its bounds, or its units."""
+        if self.tracking is None:
+            return Capacity.fixed(self.units)
+        return Capacity.autoscaled(
+            min_capacity=self.min,
+            max_capacity=self.max,
+            target_utilization_percent=self.tracking.target_percent,
+            scale_in_cooldown=timedelta(seconds=self.tracking.scale_in_cooldown),
+            scale_out_cooldown=timedelta(seconds=self.tracking.scale_out_cooldown),
+            disable_scale_in=self.tracking.disable_scale_in,
+        )
 
     @classmethod
     def fixed(cls, units: int) -> TargetSetup:
