@@ -64,7 +64,6 @@ def test_each_hour_costs_its_highest_value() -> None:
         seconds=5_400,
         policies=2,
         metrics_requested=5_000,
-        is_infrequent_access=False,
         warm_up=4.5,
     )
     assert found.provisioned == pytest.approx(80 * 0.00013 + 800 * 0.00065)
@@ -86,10 +85,7 @@ def test_on_demand_costs_what_was_consumed() -> None:
         [(READ, 4e6), (WRITE, 3e6)],
         hours=1,
         seconds=900,
-        policies=0,
-        metrics_requested=0,
         is_infrequent_access=True,
-        warm_up=0.0,
     )
     assert found.on_demand == pytest.approx(4 * unit.on_demand_read_million + 3 * unit.on_demand_write_million)
     assert found.per_month == pytest.approx(found.on_demand * 4 * 730), "by the time that it took, not by hours begun"
@@ -108,9 +104,6 @@ def test_every_replica_is_paid_for() -> None:
         seconds=7_200,
         policies=3,
         alarms=5,
-        metrics_requested=0,
-        is_infrequent_access=False,
-        warm_up=0.0,
         replicas=[moon],
     )
     assert found.provisioned == pytest.approx((80 * 2 + 800 * 1) + (800 * 700 + 2 * 70 * 800))
@@ -126,10 +119,6 @@ def test_replicas_on_demand_are_written_to_and_not_known_to_be_read() -> None:
         [(READ, 4e6), (WRITE, 3e6)],
         hours=1,
         seconds=3_600,
-        policies=0,
-        metrics_requested=0,
-        is_infrequent_access=False,
-        warm_up=0.0,
         replicas=[BilledReplica(prices=prices.in_region("moon-2").throughput(), read_units=9)],
     )
     assert found.on_demand == pytest.approx((3 * 3 + 4 * 4) + 3 * 300)
@@ -143,10 +132,6 @@ def test_what_is_reserved_covers_the_targets_of_a_dimension_alike() -> None:
         [],
         hours=2,
         seconds=7_200,
-        policies=0,
-        metrics_requested=0,
-        is_infrequent_access=False,
-        warm_up=0.0,
     )
     # 600 and 400 units, of which 300 are paid for already
     writes = (300 + 100) * 0.00065
@@ -203,11 +188,7 @@ def test_configuration_items_are_paid_for_only_if_they_are_recorded() -> None:
             [],
             hours=2,
             seconds=5_400,
-            policies=0,
-            metrics_requested=0,
             config_items=30,
-            is_infrequent_access=False,
-            warm_up=0.0,
         )
         for prices in (_prices(), recorded)
     )
@@ -261,10 +242,7 @@ def _bill(prices: Prices, *, is_infrequent_access: bool = False) -> Bill:
         [(Dimension.READ, 4e6)],
         hours=2,
         seconds=7_200,
-        policies=0,
-        metrics_requested=0,
         is_infrequent_access=is_infrequent_access,
-        warm_up=0.0,
     )
 
 

@@ -308,10 +308,7 @@ class _Work:
             requested,
             hours=len(run.targets[0].hour_peaks),
             seconds=run.minutes * 60,
-            policies=0,
-            metrics_requested=0,
             is_infrequent_access=is_infrequent_access,
-            warm_up=0.0,
         )
         return billed.per_month + storage * self._table.size_gb
 

@@ -72,10 +72,7 @@ def clairvoyant(setup: TableSetup, traffic: Traffic, *, prices: Prices | None = 
             [],
             hours=len(targets[0].hour_peaks),
             seconds=traffic.minutes * 60,
-            policies=0,
-            metrics_requested=0,
             is_infrequent_access=setup.is_infrequent_access,
-            warm_up=0.0,
             replicas=billed_replicas(setup, prices),
         ),
     )

@@ -144,12 +144,12 @@ def bill(
     *,
     hours: int,
     seconds: int,
-    policies: int,
+    policies: int = 0,
     alarms: int = 0,
-    metrics_requested: int,
+    metrics_requested: int = 0,
     config_items: int = 0,
-    is_infrequent_access: bool,
-    warm_up: float,
+    is_infrequent_access: bool = False,
+    warm_up: float = 0.0,
     replicas: Sequence[BilledReplica] = (),
 ) -> Bill:
     """Return the bill for provisioned capacity, on-demand requests, or both, with all replicas of a global table.
