@@ -507,86 +507,66 @@ def test_put_action_again_changes_only_what_is_given(
 
 
 @pytest.mark.parametrize(
-    ("name", "members", "code", "text"),
+    ("members", "text"),
     [
         pytest.param(
-            "x", {"schedule": _NIGHTLY}, "ValidationException",
-            "At least one of minimum capacity and maximum capacity should be provided", id="neither-bound",
+            {}, "At least one of minimum capacity and maximum capacity should be provided", id="neither-bound"
         ),
         pytest.param(
-            "x", {"schedule": _NIGHTLY, "minimum": 91, "maximum": 90}, "ValidationException",
-            "Maximum capacity cannot be less than minimum capacity", id="minimum-above-maximum",
+            {"minimum": 91, "maximum": 90}, "Maximum capacity cannot be less than minimum capacity",
+            id="minimum-above-maximum",
         ),
         pytest.param(
-            "x", {"schedule": None, "minimum": 9}, "ValidationException",
-            "Schedule is required for a new scheduled action", id="no-schedule",
+            {"schedule": None, "minimum": 9}, "Schedule is required for a new scheduled action", id="no-schedule"
         ),
         pytest.param(
-            "x", {"schedule": "cron(0 3 * * *)", "minimum": 9}, "ValidationException",
-            "Invalid schedule expression: cron(0 3 * * *)", id="five-fields",
+            {"minimum": 9, "Timezone": "Europe/Belrin"}, "Invalid timezone: Europe/Belrin", id="no-such-zone"
         ),
         pytest.param(
-            "x", {"schedule": "every night", "minimum": 9}, "ValidationException",
-            "Invalid schedule expression: every night", id="no-expression",
-        ),
-        pytest.param(
-            "x", {"schedule": "rate(99999999999999 days)", "minimum": 9}, "ValidationException",
-            "Invalid schedule expression: rate(99999999999999 days)", id="a-rate-past-the-end-of-time",
-        ),
-        pytest.param(
-            "x", {"schedule": "at(0001-01-01T00:00:00)", "minimum": 9, "Timezone": "Asia/Tokyo"},
-            "ValidationException", "Invalid schedule expression: at(0001-01-01T00:00:00)",
-            id="before-the-beginning-of-time",
-        ),
-        pytest.param(
-            "x", {"schedule": _NIGHTLY, "minimum": 9, "Timezone": "Europe/Belrin"}, "ValidationException",
-            "Invalid timezone: Europe/Belrin", id="no-such-zone",
-        ),
-        pytest.param(
-            "x", {"schedule": _NIGHTLY, "minimum": 9, "Timezone": "../../etc/passwd"}, "ValidationException",
-            "Invalid timezone: ../../etc/passwd", id="a-path-for-a-zone",
-        ),
-        pytest.param(
-            "a:b", {"schedule": _NIGHTLY, "minimum": 9}, "ValidationException",
-            _wrong_name("a:b", _NAME_PATTERN), id="colon-in-the-name",
-        ),
-        pytest.param(
-            "a/b", {"schedule": _NIGHTLY, "minimum": 9}, "ValidationException",
-            _wrong_name("a/b", _NAME_PATTERN), id="slash-in-the-name",
-        ),
-        pytest.param(
-            "a|b", {"schedule": _NIGHTLY, "minimum": 9}, "ValidationException",
-            _wrong_name("a|b", _NAME_PATTERN), id="bar-in-the-name",
-        ),
-        pytest.param(
-            " a", {"schedule": _NIGHTLY, "minimum": 9}, "ValidationException",
-            _wrong_name(" a", _NAME_PATTERN), id="blank-before-the-name",
-        ),
-        pytest.param(
-            "a ", {"schedule": _NIGHTLY, "minimum": 9}, "ValidationException",
-            _wrong_name("a ", _NAME_PATTERN), id="blank-after-the-name",
-        ),
-        pytest.param(
-            "a\nb", {"schedule": _NIGHTLY, "minimum": 9}, "ValidationException",
-            _wrong_name("a\nb", _NAME_PATTERN), id="new-line-in-the-name",
-        ),
-        pytest.param(
-            "n" * 257, {"schedule": _NIGHTLY, "minimum": 9}, "ValidationException",
-            _wrong_name("n" * 257, "Member must have length less than or equal to 256"), id="a-name-too-long",
-        ),
-        pytest.param(
-            "", {"schedule": _NIGHTLY, "minimum": 9}, "ValidationException",
-            _wrong_name("", "Member must have length greater than or equal to 1", _NAME_PATTERN), id="no-name",
+            {"minimum": 9, "Timezone": "../../etc/passwd"}, "Invalid timezone: ../../etc/passwd", id="a-path-for-a-zone"
         ),
     ],
 )  # fmt: skip
 def test_put_action_that_cannot_be_is_refused_and_makes_nothing(
-    world: World, name: str, members: dict[str, Any], code: str, text: str
+    world: World, members: dict[str, Any], text: str
 ) -> None:
+    _refuse_action(world, "x", text, **members)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        pytest.param("cron(0 3 * * *)", id="five-fields"),
+        pytest.param("every night", id="no-expression"),
+        pytest.param("rate(99999999999999 days)", id="a-rate-past-the-end-of-time"),
+        # in Tokyo that is before the beginning of time
+        pytest.param("at(0001-01-01T00:00:00)", id="before-the-beginning-of-time"),
+    ],
+)
+def test_put_action_with_a_wrong_schedule_is_refused_and_makes_nothing(world: World, schedule: str) -> None:
+    text = f"Invalid schedule expression: {schedule}"
+    _refuse_action(world, "x", text, schedule=schedule, minimum=9, Timezone="Asia/Tokyo")
+
+
+@pytest.mark.parametrize(
+    ("name", "constraints"),
+    [
+        *(pytest.param(name, [_NAME_PATTERN], id=repr(name)) for name in ("a:b", "a/b", "a|b", " a", "a ", "a\nb")),
+        pytest.param("n" * 257, ["Member must have length less than or equal to 256"], id="a-name-too-long"),
+        pytest.param("", ["Member must have length greater than or equal to 1", _NAME_PATTERN], id="no-name"),
+    ],
+)
+def test_put_action_with_a_wrong_name_is_refused_and_makes_nothing(
+    world: World, name: str, constraints: list[str]
+) -> None:
+    _refuse_action(world, name, _wrong_name(name, *constraints), minimum=9)
+
+
+def _refuse_action(world: World, name: str, text: str, **members: Any) -> None:
     resource = _resource(world)
     world.register(resource, 7, 900)
-    with refused(code, text):
-        world.put_action(resource, name, **members)
+    with refused("ValidationException", text):
+        world.put_action(resource, name, **({"schedule": _NIGHTLY} | members))
     assert world.autoscaling.describe_scheduled_actions(**key(resource))["ScheduledActions"] == []
 
 
