@@ -38,9 +38,9 @@ app.synth()
 """
 
 
-@pytest.mark.parametrize("example", ["bulk_load", "existing_table", "indexes", "side_by_side", "surges"])
-def test_examples_have_no_errors(command: Command, example: str) -> None:
-    done = command("check", str(ROOT / "examples" / example / "app.py"))
+def test_example_has_no_errors(command: Command) -> None:
+    """One of them: all are deployed by tests/examples."""
+    done = command("check", str(ROOT / "examples" / "indexes" / "app.py"))
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(r"0 errors, \d+ warnings?", done.stdout.splitlines()[-1])
     # the CDK's own caches of the home, which is this folder too, but no cloud assembly

@@ -23,6 +23,8 @@ from highwater_lab.template.document import Template
 from highwater_lab.traffic import Stream, Traffic
 from tests.simulation.tables import READ, START, WRITE, writes
 
+# one worker searches for the plan that most tests look at
+pytestmark = pytest.mark.xdist_group("recommend")
 ZONE = ZoneInfo("America/New_York")
 
 
