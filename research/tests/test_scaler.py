@@ -22,7 +22,7 @@ from research.scaler_cost import (
 )
 from tests.cdk_cli import ROOT
 
-SCORED = ("native:70", "on-demand", "highwater-floor", "highwater-direct-pulse")
+SCORED = ("on-demand", "highwater-floor", "highwater-direct", "highwater-floor-pulse", "highwater-direct-pulse")
 
 
 def test_cost_page_says_what_the_command_prints() -> None:
@@ -62,22 +62,22 @@ def test_metrics_that_are_paid_for_are_those_of_the_scoreboard() -> None:
 
 
 def test_readme_says_what_the_scoreboard_and_the_prices_say() -> None:
-    """17."""
     readme = " ".join((ROOT / "README.md").read_text().split())
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| ")]
-    table = [row for row in rows if len(row) == 3]
-    throttled, cost = ({row[0]: float(row[n]) for row in table if row[0] in SCORED} for n in (1, 2))
-    on_demand = cost["on-demand"]
-    assert f"target tracking at 70 % costs {cost['native:70'] / on_demand:.2f} of on-demand" in readme
-    assert f"with Highwater's scaler {cost['highwater-floor'] / on_demand:.2f}, with an eighth" in readme
-    assert round(1 / throttled["highwater-floor"]) == 8
-    assert f"say what they ask for {cost['highwater-direct-pulse'] / on_demand:.2f}, with a fiftieth" in readme
-    assert 50 <= 1 / throttled["highwater-direct-pulse"] < 60
+    scored = {row[0]: (float(row[1]), float(row[2])) for row in rows if len(row) == 3 and row[0] in SCORED}
+    for what, suffix in (("with the [scaler](docs/scaler.md)", ""), ("[pulses](docs/pulse.md)", "-pulse")):
+        (floor_throttled, floor), (direct_throttled, direct) = (
+            scored[f"highwater-{mode}{suffix}"] for mode in ("floor", "direct")
+        )
+        assert (
+            f"{what}, FLOOR mode / DIRECT mode | {floor:.2f} / {direct:.2f} | "
+            f"{floor_throttled:.2f} / {direct_throttled:.2f} |"
+        ) in readme
+    assert f"On-demand costs {scored['on-demand'][1]:.2f} on these" in readme
     prices = load_prices().throughput()
     even = prices.write_unit_hour / (prices.on_demand_write_million * 3600 / 1_000_000)
-    assert f"from {even:.0%} use on".replace("%", " %") in readme
-    assert f"half from {2 * even:.0%}".replace("%", " %") in readme
+    assert f"below {100 * even:.0f} % use of the provisioned capacity" in readme
 
 
 def test_target_costs_less_than_the_limit() -> None:
