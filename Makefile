@@ -156,6 +156,10 @@ benchmark-meter: setup ## What the meter costs a request, and a thousand process
 benchmark-pace: setup ## Paced scans beside other clients' and live traffic on a local cloud (offline, free; a quarter of an hour)
 	@$(BIN)/python -m research.pace
 
+.PHONY: benchmark-drain
+benchmark-drain: setup ## Ten thousand buffered writes to a table that throttles, on a local cloud: the time against the formula's (offline, free; five minutes)
+	@HIGHWATER_BUFFERED_MESSAGES=10000 $(BIN)/python -m pytest -q -s --numprocesses 0 --timeout 3600 -m cloud tests/deploys/test_buffered_writes.py
+
 .PHONY: benchmark-latency
 benchmark-latency: setup ## Units a second that paced work reaches where requests take 5 to 200 ms (offline, free; three minutes)
 	@$(BIN)/python -m research.latency

@@ -9,15 +9,17 @@ from highwater_local import ministack
 # A function's timeout is in the cloud's time; on a slow machine the run may take this many times as long in real time
 PATIENCE: Final = 20
 _TIME_PROLOGUE: Final = """
-import concurrent.futures, http.client as _hw_http, json as _hw_json, os as _hw_os, queue, time as _hw_time
+import concurrent.futures, http.client as _hw_http, json as _hw_json, os as _hw_os, queue, sys as _hw_sys
+import time as _hw_time
 import time_machine as _hw_machine
 
 class _HwTime:
     def __init__(self):
         self.traveller = None
-        self.at = self.ahead = 0.0
+        self.at, self.ahead_ns = 0.0, 0
         self.request, self.deadline = "", None
-        self.monotonic, self.monotonic_ns = _hw_time.monotonic, _hw_time.monotonic_ns
+        self.real_ns = _hw_time.monotonic_ns
+        self.began_ns = self.real_ns()
 
     def begin(self, ctx):
         self.request = ctx.get("request_id", "")
@@ -40,11 +42,19 @@ class _HwTime:
         if self.traveller is None:
             self.traveller = _hw_machine.travel(now, tick=__TICKS__).start()
         else:
-            self.ahead += max(now - self.at, 0.0)
+            self.ahead_ns += round(max(now - self.at, 0.0) * 10**6) * 1000
             self.traveller.move_to(now, tick=__TICKS__)
         self.at = now
 
+    def monotonic_ns(self):
+        # a driven clock stands still while the function works, but an event loop needs one that moves while it waits
+        loops = _hw_sys.modules.get("asyncio")
+        is_moving = __TICKS__ or (loops is not None and loops._get_running_loop() is not None)
+        return (self.real_ns() if is_moving else self.began_ns) + self.ahead_ns
+
     def wait(self, seconds):
+        # rounded up to the clock's microseconds: what sleeps until a time would else sleep again, or for ever
+        seconds = -(-seconds * 10**6 // 1) / 10**6
         self.go_to(self.ask("POST", "wait", seconds=seconds, request=self.request))
 
     def sleep(self, seconds):
@@ -62,8 +72,8 @@ class _HwTime:
 _hw = _HwTime()
 _hw.go_to(_hw.ask("GET", "time"))
 _hw_time.sleep = _hw.sleep
-_hw_time.monotonic = lambda: _hw.monotonic() + _hw.ahead
-_hw_time.monotonic_ns = lambda: _hw.monotonic_ns() + int(_hw.ahead * 10**9)
+_hw_time.monotonic = lambda: _hw.monotonic_ns() / 10**9
+_hw_time.monotonic_ns = _hw.monotonic_ns
 """
 _BEGIN: Final = """
         _hw.begin(_ms_ctx)"""

@@ -32,6 +32,9 @@ def handler(event, context):
         raise ValueError("as asked")
     began, passed, left = time.time(), time.monotonic(), context.get_remaining_time_in_millis()
     time.sleep(event.get("sleeps", 0))
+    until = time.monotonic_ns() + event.get("nanoseconds", 0)
+    while (rest := until - time.monotonic_ns()) > 0:
+        time.sleep(rest / 10**9)
     asyncio.run(asyncio.sleep(0.001))
     print("ran from", began, "to", time.time())
     return {
@@ -116,10 +119,18 @@ def test_function_sees_the_cloud_s_time_and_its_sleep_moves_the_clock_for_who_wa
     told = _invoke(cloud, sleeps=12.5)
     assert (told["began"], told["ended"]) == (before, before + 12.5)
     assert told["loaded"] <= before
-    assert told["passed"] >= 12.5
+    assert told["passed"] == pytest.approx(12.5)
     assert told["left"] == [90_000, 77_500]
     assert _now(cloud) == before + 12.5
     cloud.step(47.5)
+
+
+def test_function_that_sleeps_until_a_time_between_two_microseconds_gets_there(cloud: LocalCloud) -> None:
+    before = cloud.status().now
+    _invoke(cloud, nanoseconds=1_234)
+    assert cloud.status().now == before + timedelta(microseconds=2)
+    # the tests after this one compare times as floats
+    cloud.step(timedelta(microseconds=999_998))
 
 
 def test_function_that_sleeps_past_its_timeout_ends_at_it(cloud: LocalCloud) -> None:
