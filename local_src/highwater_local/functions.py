@@ -173,6 +173,7 @@ class Invocations:
         ministack.start_function.replace(self.start)
         ministack.invoke_function.replace(self._invoke)
         self._run_execution = ministack.run_execution.replace(self._execute)
+        self._run_branch = ministack.run_branch.replace(self._execute_branch)
         self._start_own = ministack.start_execution.replace(self._start_execution)
         ministack.wait_in_state.replace(self._wait_in_state)
 
@@ -268,6 +269,14 @@ class Invocations:
         self._run.set(run)
         with self._timeline.running(run, is_background=True):
             self._run_execution(arn)
+
+    def _execute_branch(self, *given: Any) -> Any:
+        """Run a branch of an execution, or an item of a Map, as a run of its own: they work at the same time."""
+        branch, execution = str(uuid4()), self._run.get()
+        # the thread of a branch has a context of its own
+        self._run.set(branch)
+        with self._timeline.running(branch, is_background=True, within=execution):
+            return self._run_branch(*given)
 
     def _wait_in_state(self, seconds: float) -> None:
         """Wait in a state of an execution, or before the retry of a state."""

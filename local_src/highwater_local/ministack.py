@@ -275,6 +275,7 @@ function_url_attributes: Final = Function("services.cloudformation.provisioners"
 function_url_target: Final = Function("app", "_function_url_auth_target")
 start_execution: Final = Function("services.stepfunctions", "_start_execution")
 run_execution: Final = Function("services.stepfunctions", "_run_execution")
+run_branch: Final = Function("services.stepfunctions", "_run_sub_machine")
 wait_in_state: Final = Function("services.stepfunctions", "_scaled_sleep")
 log_groups: Final = Value("services.cloudwatch_logs", "_log_groups")
 append_log_events: Final = Function("services.cloudwatch_logs", "_append_log_events")

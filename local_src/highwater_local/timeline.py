@@ -195,6 +195,8 @@ class Timeline:
         self._seats: set[int] = set()
         # by run, whether it is in the background; changed by threads of functions
         self._runs: dict[str, bool] = {}
+        # by run of a branch, the run that waits for it
+        self._within: dict[str, str] = {}
         self._lock = threading.Lock()
         self._stacks = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -257,23 +259,26 @@ class Timeline:
         self._changed.set()
 
     @contextmanager
-    def running(self, run: str, *, is_background: bool) -> Iterator[None]:
+    def running(self, run: str, *, is_background: bool, within: str | None = None) -> Iterator[None]:
         """Register a run of a function for the length of the block; called in the server's threads too."""
-        self.begin(run, is_background=is_background)
+        self.begin(run, is_background=is_background, within=within)
         try:
             yield
         finally:
             self.end(run)
 
-    def begin(self, run: str, *, is_background: bool) -> None:
-        """Record that a run of a function begins."""
+    def begin(self, run: str, *, is_background: bool, within: str | None = None) -> None:
+        """Record that a run of a function begins; the run that it is *within* waits for its end."""
         with self._lock:
             self._runs[run] = is_background
+            if within is not None:
+                self._within[run] = within
 
     def end(self, run: str) -> None:
         """Record that a run of a function has ended."""
         with self._lock:
             self._runs.pop(run, None)
+            self._within.pop(run, None)
         self._notice()
 
     @contextmanager
@@ -305,6 +310,7 @@ class Timeline:
         waiting = {waiter.run for waiter in self._waiters if waiter.run is not None}
         with self._lock:
             runs = dict(self._runs)
+            waiting.update(self._within.values())
         if any(run not in waiting for run in runs):
             return False
         # a stack's operation may wait for a function that continues in the background

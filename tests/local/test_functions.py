@@ -214,3 +214,40 @@ def test_lines_of_pythons_logging_are_in_the_functions_log_as_lambda_writes_them
     assert requests[0] != requests[1]
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line[1]) for line in lines)
     assert any(event["message"].startswith("ZeroDivisionError") for event in found)
+
+
+NAPS = """
+import time
+
+def handler(event, context):
+    began = time.time()
+    for _ in range(event["times"]):
+        time.sleep(event["nap"])
+    return [event["nap"], time.time() - began]
+"""
+
+
+@pytest.mark.parametrize("mode", ["INLINE", "DISTRIBUTED"])
+def test_functions_of_a_map_run_at_the_same_time_each_by_its_own_pauses(cloud: LocalCloud, mode: str) -> None:
+    """The clock waits for all of them, not for the first that sleeps."""
+    _create(functions := cloud.client("lambda"), f"naps-{mode}", NAPS)
+    functions.update_function_configuration(FunctionName=f"naps-{mode}", Timeout=60, Handler=f"naps-{mode}.handler")
+    work = {"Type": "Task", "Resource": f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:naps-{mode}", "End": True}
+    processor = {"ProcessorConfig": {"Mode": mode}, "StartAt": "Nap", "States": {"Nap": work}}
+    naps = {"Type": "Map", "ItemsPath": "$.naps", "ItemProcessor": processor, "Next": "Rest"}
+    rest = {"Type": "Wait", "Seconds": 5, "End": True}
+    states = cloud.client("stepfunctions")
+    machine = states.create_state_machine(
+        name=f"naps-{mode}",
+        roleArn=f"arn:aws:iam::{ACCOUNT}:role/any",
+        definition=json.dumps({"StartAt": "Naps", "States": {"Naps": naps, "Rest": rest}}),
+    )["stateMachineArn"]
+    asked = [{"nap": 7, "times": 2}, {"nap": 3, "times": 4}, {"nap": 11, "times": 1}]
+    run = states.start_execution(stateMachineArn=machine, input=json.dumps({"naps": asked}))["executionArn"]
+    cloud.step(18.5)
+    assert states.describe_execution(executionArn=run)["status"] == "RUNNING"
+    cloud.step(1)
+    done = states.describe_execution(executionArn=run)
+    assert done["status"] == "SUCCEEDED"
+    assert [(nap, round(took, 1)) for nap, took in json.loads(done["output"])] == [(7, 14.0), (3, 12.0), (11, 11.0)]
+    states.close()
