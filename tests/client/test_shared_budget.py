@@ -146,6 +146,23 @@ def test_joiner_waits_until_somebody_has_made_room() -> None:
     assert record.writes <= 8
 
 
+def test_joiner_without_a_share_rests_until_it_may_ask_again() -> None:
+    record, pauses = Record(), list[float]()
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        record.pause(seconds)
+
+    for number in range(19):
+        record.add(f"other-{number}", share=RATE * (number == 0), seconds=30)
+    worker = record.worker()
+    # a lease among twenty is of 40 seconds, and it asks at a quarter of it
+    worker.pause = pause
+    assert worker.enter(LANE, RATE, 0) > 0
+    assert sum(pauses) >= 30
+    assert len(pauses) <= 2 * sum(pauses)
+
+
 def test_worker_makes_room_for_others_at_its_next_renewal_and_the_lowest_rate_counts() -> None:
     record = Record()
     worker = record.worker()

@@ -206,8 +206,10 @@ class SharedBudget:
                         return lease.share
                 elif lease.renewals and self.when_lost == "known share" and self.clock() < lease.asks_at:
                     return max(rate // lease.known, 1)
+                now = self.clock()
+                due = max(lease.asks_at, lease.renews_at if lease.is_live(now, self.wall()) else 0)
                 # in steps, so that a worker that is to stop does so
-                self.pause(max(min(max(lease.asks_at, 0) - self.clock(), NANOSECONDS), _MILLISECOND) / NANOSECONDS)
+                self.pause(max(min(due - now, NANOSECONDS), _MILLISECOND) / NANOSECONDS)
             finally:
                 lease.lock.release()
 
