@@ -184,7 +184,7 @@ def make_function(
         role=role,
         **more,
     )
-    _wait_for_policy_alone(function, role)
+    wait_for_policy_alone(function, role)
     return function
 
 
@@ -202,14 +202,14 @@ def _packed(packs: tuple[Callable[[], Iterable[PackedFile]], ...]) -> Path:
     return path
 
 
-def _wait_for_policy_alone(function: lambda_.Function, role: iam.Role) -> None:
-    """Make *function* depend only on its role's policy.
+def wait_for_policy_alone(user: IConstruct, role: iam.Role) -> None:
+    """Make a function or a state machine depend only on its role's policy.
 
-    aws-cdk-lib also adds a dependency on the role, which is redundant because the function refers to the role's ARN
+    aws-cdk-lib also adds a dependency on the role, which is redundant because the template refers to the role's ARN
     (cfn-lint W3005).
     """
-    template = function.node.default_child
-    assert isinstance(template, cdk.CfnResource)  # noqa: S101 - the default child of a function
+    template = user.node.default_child
+    assert isinstance(template, cdk.CfnResource)  # noqa: S101 - their default child
     default_policy = role.node.try_find_child("DefaultPolicy")
     if default_policy is None:
         # with `Role.customize_roles`, the role and its policies are created outside this app

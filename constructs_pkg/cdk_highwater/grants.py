@@ -307,12 +307,13 @@ class PulseGrants:
             if not 1 <= len(name) <= MOST_BUDGET_CHARACTERS:
                 message = f"{what}: got {name[:120]!r}, allowed: names of 1 to {MOST_BUDGET_CHARACTERS} characters"
                 raise ValueError(message)
+        compare = "StringLike" if any(name.endswith("*") for name in names) else "StringEquals"
         grantee.grant_principal.add_to_principal_policy(
             iam.PolicyStatement(
                 actions=actions,
                 resources=[self._table.table_arn],
                 conditions={
-                    "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [partition(name) for name in names]},
+                    f"ForAllValues:{compare}": {"dynamodb:LeadingKeys": [partition(name) for name in names]},
                     "Null": {"dynamodb:LeadingKeys": "false"},
                 },
             )

@@ -91,6 +91,7 @@ _ALARMS = "Application Auto Scaling requires these permissions for all alarms of
 _PLANS = "Stacks may add tables later, so the role covers all plans below the path of one scaler, and nothing else."
 _CAPS = "Stacks may grant boosts later, so the role covers all grants of one coordinator, and nothing else."
 _WAKES = "Each boost has a schedule of its own; the role covers those of the coordinator's own group, and nothing else."
+_EXECUTIONS = "Each worker is an execution with an id of its own; the role covers those of its own state machine only."
 _TAGGED = "A condition limits the actions to tables with the tag highwater:managed."
 SCALER_FUNCTION_RULES: Final = dict.fromkeys(
     FUNCTION_RULES,
@@ -110,6 +111,15 @@ BUFFERED_FUNCTION_RULES: Final = dict.fromkeys(
         "A queue knows no such destination: what cannot be written goes to its dead-letter queue."
     )
 }
+MACHINE_RULES: Final = dict.fromkeys(
+    (
+        "AwsSolutions::AwsSolutions-SF1",
+        "AwsSolutions::AwsSolutions-SF2",
+        "Serverless::Serverless-StepFunctionStateMachineXray",
+    ),
+    "The service keeps the history of each execution for 90 days, and the job's records say how far it is; a log and "
+    "traces would need permissions for all log deliveries and resource policies of the account.",
+)
 _BACKED_UP = "Leases last a day at most, and point-in-time recovery is on; a backup of them would be of no use."
 LEASE_TABLE_RULES: Final = dict.fromkeys(
     ("NIST.800.53.R5::NIST.800.53.R5-DynamoDBInBackupPlan", "HIPAA.Security::HIPAA.Security-DynamoDBInBackupPlan"),
@@ -152,6 +162,12 @@ def boost_role_rules(stack: cdk.Stack, coordinator: str, wakes_group: str) -> di
         _all_of(stack, "ssm", f"parameter{boost_caps_path(coordinator)}*", None): _CAPS,
         _all_of(stack, "scheduler", f"schedule/{wakes_group}/*", None): _WAKES,
     }
+
+
+def executions_rules(stack: cdk.Stack, machine: str, label: str) -> dict[str, str]:
+    """Return the rules and reasons for the role of a state machine whose Map state *label* starts executions of it."""
+    resources = (f"execution:{machine}:*", f"execution:{machine}/{label}:*")
+    return {_all_of(stack, "states", resource, None): _EXECUTIONS for resource in resources}
 
 
 def _all_of(stack: cdk.Stack, service: str, resource: str, region: str | None) -> str:

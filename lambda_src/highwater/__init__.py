@@ -4,8 +4,9 @@
 session within a budget, and `scan`, `write` and `transform` read and write many items within a budget. `ShardedKey`
 spreads a hot partition key over several, and `scatter_query` and `scatter_get` read it. `BufferedProducer` sends
 writes to a queue that buffers them. `TimeSeries` writes to a table for each `Periods` and reads a span of them, which
-a `Rotation` makes and deletes. `start_job` and `run_worker` scan a table with workers on many machines. Their value
-types and errors are here too; everything else in the package is internal, except what `cdk_highwater` exports.
+a `Rotation` makes and deletes. `start_job` and `run_worker` scan a table with workers on many machines, and
+`worker_handler` makes a Lambda function one of them. Their value types and errors are here too; everything else in the
+package is internal, except what `cdk_highwater` exports.
 
 Names are imported when they are first used, so that code that uses only the core does not import boto3.
 """
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from highwater.bulk.budget import PacedWorkError, PaceError, Pacer
     from highwater.bulk.items import Delete, Put, Update
-    from highwater.bulk.jobs import JobError, run_worker, start_job
+    from highwater.bulk.jobs import JobError, run_worker, start_job, worker_handler
     from highwater.bulk.producer import BufferedProducer, BufferedWriteError, BufferFullError
     from highwater.bulk.scan import PacedScan, ScanPage, ScanPlan, ScanProgress, scan
     from highwater.bulk.scatter import ScatterQuery, scatter_get, scatter_query
@@ -105,6 +106,7 @@ __all__ = [
     "scatter_query",
     "start_job",
     "transform",
+    "worker_handler",
     "write",
     "write_units_for_load",
 ]
@@ -164,6 +166,7 @@ _HOMES: Final = {
     "scatter_query": "highwater.bulk.scatter",
     "start_job": "highwater.bulk.jobs",
     "transform": "highwater.bulk.transform",
+    "worker_handler": "highwater.bulk.jobs",
     "write": "highwater.bulk.write",
     "write_units_for_load": "highwater.client.sizing",
 }

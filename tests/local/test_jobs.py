@@ -246,6 +246,13 @@ def test_work_that_raises_gives_its_segment_back(session: boto3.Session) -> None
     assert len(counted) == ITEMS
 
 
+class _Soon:
+    """The context of a function that has little time."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 90_000
+
+
 NO_COORDINATOR = (
     "job backfill-x: its record cannot be read or written: An error occurred (ResourceNotFoundException) when calling "
     "the Query operation: Requested resource not found; give the role grant_job in the CDK app, and deploy"
@@ -278,6 +285,18 @@ NO_COORDINATOR = (
         (
             lambda session: highwater.start_job("x", table="orders", read=5, budget="b" * 101, session=session),
             f"job x: budget: got {'b' * 101!r}, allowed: a text of 1 to 100 characters",
+        ),
+        (
+            lambda session: highwater.worker_handler(print, lease=timedelta(days=1), session=session),
+            "worker_handler: lease: got 1 day, 0:00:00, allowed: a timedelta of 10 seconds to 12 hours",
+        ),
+        (
+            lambda session: highwater.worker_handler(print, session=session)({"Records": []}, None),
+            "worker_handler: got an event without job: {'Records': []}; have a PacedScan call it",
+        ),
+        (
+            lambda session: highwater.worker_handler(print, session=session)({"job": "x", "coordinator": "y"}, _Soon()),
+            "job x: the function has 90 s left, allowed: more than two leases of 60 s; give it a timeout of 15 minutes",
         ),
     ],
 )

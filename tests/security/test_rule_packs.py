@@ -15,8 +15,9 @@ import aws_cdk as cdk
 import cdk_nag
 import pytest
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 
-from cdk_highwater import BoostCoordinator, BufferedWrites, TaggedTables, ThrottleAwareScaler
+from cdk_highwater import BoostCoordinator, BufferedWrites, PacedScan, TaggedTables, ThrottleAwareScaler
 from tests.cdk_cli import ROOT
 from tests.constructs.template_view import placed_stack, scalable_table
 
@@ -120,6 +121,23 @@ def test_buffered_writes_break_no_rule_that_is_not_answered(tmp_path: Path) -> N
     assert _violations(_report(app)) <= LEFT_TO_USERS
 
 
+def test_paced_scan_breaks_no_rule_that_is_not_answered(tmp_path: Path) -> None:
+    app = cdk.App(outdir=str(tmp_path))
+    stack = placed_stack(app)
+    arn = "arn:aws:lambda:eu-west-1:111122223333:function:work"
+    scan = PacedScan(
+        stack,
+        "Backfill",
+        table=scalable_table(stack),
+        coordinator=BoostCoordinator(stack, "Boosts"),
+        function=lambda_.Function.from_function_arn(stack, "Work", arn),
+        read=50,
+    )
+    scan.grant_start(iam.Role(stack, "Operator", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")))
+    assert _violations(_report(app)) <= LEFT_TO_USERS
+    _check_by_cfn_lint([tmp_path / "Shop.template.json"])
+
+
 def test_rules_of_the_cdk_would_find_what_is_wrong(tmp_path: Path) -> None:
     """A plugin that finds nothing is not in the report."""
     app = cdk.App(outdir=str(tmp_path))
@@ -136,12 +154,15 @@ def test_every_acknowledged_rule_stands_on_the_page() -> None:
     assert acknowledged | LEFT_TO_USERS == _answered()
 
 
-def test_examples_are_clean_for_cfn_lint(tmp_path: Path) -> None:
-    templates = [str(path) for example in EXAMPLES for path in Path(_app(example).outdir).glob("*.template.json")]
+def test_examples_are_clean_for_cfn_lint() -> None:
+    templates = [path for example in EXAMPLES for path in Path(_app(example).outdir).glob("*.template.json")]
     assert len(templates) >= len(EXAMPLES)
+    _check_by_cfn_lint(templates)
+
+
+def _check_by_cfn_lint(templates: list[Path]) -> None:
     done = subprocess.run(
-        [str(Path(sys.executable).parent / "cfn-lint"), "--non-zero-exit-code", "warning", *templates],
-        cwd=tmp_path,
+        [str(Path(sys.executable).parent / "cfn-lint"), "--non-zero-exit-code", "warning", *map(str, templates)],
         capture_output=True,
         text=True,
         check=False,

@@ -1,4 +1,4 @@
-"""`highwater.start_job` and `run_worker`: one scan that workers of any engine do together.
+"""`highwater.start_job`, `run_worker` and `worker_handler`: one scan that workers of any engine do together.
 
 A job is in a coordinator's table. It has a head, which says what is read, and an item for each segment that was
 begun: who has it until when, where its next page begins, and what was done. A worker writes a segment only on the
@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
 
@@ -285,6 +285,11 @@ def _check_name(what: str, name: object) -> None:
         raise JobError(message)
 
 
+def _check_lease(what: str, lease: object) -> None:
+    if not isinstance(lease, timedelta) or not _SHORTEST_LEASE <= lease <= _LONGEST_LEASE:
+        raise JobError(f"{what}: lease: got {lease!s}, allowed: a timedelta of 10 seconds to 12 hours")
+
+
 def start_job(
     id: str,
     *,
@@ -419,10 +424,53 @@ def run_worker(
         raise JobError(
             f"job {id}: until: got {until!s}, allowed: an instant with its time zone, such as datetime.now(UTC)"
         )
-    if not isinstance(lease, timedelta) or not _SHORTEST_LEASE <= lease <= _LONGEST_LEASE:
-        raise JobError(f"job {id}: lease: got {lease!s}, allowed: a timedelta of 10 seconds to 12 hours")
+    _check_lease(f"job {id}", lease)
     jobs = JobTable(coordinator, session)
     return _Worker(id, work, jobs, jobs.read(id).spec, until, lease, coordinator, session).run()
+
+
+def worker_handler(
+    work: Work, *, lease: timedelta = timedelta(minutes=1), session: Any = None
+) -> Callable[[Mapping[str, Any], Any], Any]:
+    """Make the handler of a Lambda function whose runs are the workers of a `PacedScan` of the CDK.
+
+    A worker begins no page in the last two leases before the function's timeout.
+
+    Args:
+        work: As for `run_worker`: gets the items of one page, and has to be idempotent.
+        lease: As for `run_worker`, less than half of the function's timeout. By default a minute.
+        session: A boto3 session. By default a new one.
+
+    Raises:
+        JobError: *lease* is not valid. The handler raises it if another than a `PacedScan` calls it, or if the
+            function's timeout leaves no time.
+
+    Example:
+        ```python
+        handler = highwater.worker_handler(lambda items: print(len(items)))
+        ```
+    """
+    _check_lease("worker_handler", lease)
+
+    def handler(event: Mapping[str, Any], context: Any) -> Any:
+        if "job" not in event:
+            raise JobError(f"worker_handler: got an event without job: {str(event)[:120]}; have a PacedScan call it")
+        job, coordinator = event["job"], event["coordinator"]
+        if "start" in event:
+            started = start_job(job, coordinator=coordinator, session=session, **event["start"])
+            # no more workers can be busy than there are segments
+            return {"job": job, "seats": list(range(min(event["workers"], started.segments)))}
+        left = timedelta(milliseconds=context.get_remaining_time_in_millis())
+        if left <= 2 * lease:
+            raise JobError(
+                f"job {job}: the function has {left.total_seconds():,.0f} s left, allowed: more than two leases of "
+                f"{lease.total_seconds():,.0f} s; give it a timeout of 15 minutes"
+            )
+        until = datetime.now(UTC) + left - 2 * lease
+        state = run_worker(job, work, until=until, lease=lease, coordinator=coordinator, session=session).state
+        return {**event, "state": state}
+
+    return handler
 
 
 class _Worker:

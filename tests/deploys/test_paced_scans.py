@@ -1,0 +1,245 @@
+"""`PacedScan` deployed by the real CDK CLI to a strict local cloud: twenty workers on one budget, and one that dies."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+import highwater
+from highwater.bulk.jobs import JobTable
+from highwater_lab.local import LocalCloud
+from tests.cdk_cli import CdkCli
+
+pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("paced scans")]
+WORKER = """
+import os, time, uuid
+import boto3
+import highwater
+dynamodb, me = boto3.client("dynamodb"), uuid.uuid4().hex
+def work(items):
+    for item in items:
+        n = int(item["n"])
+        key = {"run": {"S": os.environ["RUN"]}, "pk": {"S": item["pk"]}}
+        if os.environ["DIES_AT"] == str(n) and "Item" not in dynamodb.get_item(TableName="done", Key=key):
+            dynamodb.put_item(TableName="done", Item=key)
+            os._exit(1)
+        found = {"square": {"N": str(n * n)}, "by": {"S": me}, "at": {"N": str(time.time())}}
+        dynamodb.put_item(TableName="done", Item=key | found)
+handler = highwater.worker_handler(work)
+"""
+PLAIN = (
+    WORKER
+    + """
+import sys
+from highwater_lab.local.control import CloudControl
+from highwater_lab.local.lockstep import take_part
+with take_part(CloudControl(int(sys.argv[1])), int(sys.argv[2])):
+    highwater.run_worker("plain", work)
+"""
+)
+APP = """
+from pathlib import Path
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_lambda as lambda_
+from cdk_highwater import BoostCoordinator, PacedScan
+from cdk_highwater.asset import bulk_files, write_asset
+
+here = Path(__file__).parent
+write_asset(here / "worker.zip", [bulk_files, lambda: [("worker.py", here / "worker.py")]])
+app = cdk.App()
+stack = cdk.Stack(app, "Shop", env=cdk.Environment(account="000000000000", region="us-east-1"))
+
+def table(name, *keys, units=1_000):
+    parts = [dynamodb.Attribute(name=each, type=dynamodb.AttributeType.STRING) for each in keys]
+    return dynamodb.Table(
+        stack, name.title(), table_name=name, billing_mode=dynamodb.BillingMode.PROVISIONED,
+        partition_key=parts[0], sort_key=parts[1] if parts[1:] else None,
+        read_capacity=units, write_capacity=units, removal_policy=cdk.RemovalPolicy.DESTROY,
+    )
+
+coordinator, done = BoostCoordinator(stack, "Boosts"), table("done", "run", "pk")
+
+def scan(name, of, minutes, dies_at="", **more):
+    function = lambda_.Function(
+        stack, f"{name}Work", runtime=lambda_.Runtime.PYTHON_3_12, handler="worker.handler", memory_size=256,
+        code=lambda_.Code.from_asset(str(here / "worker.zip")), timeout=cdk.Duration.minutes(minutes),
+        environment={"RUN": name, "DIES_AT": dies_at},
+    )
+    done.grant_read_write_data(function)
+    made = PacedScan(stack, name, table=of, coordinator=coordinator, function=function, **more)
+    cdk.CfnOutput(stack, f"{name}Machine", value=made.state_machine.state_machine_arn)
+    cdk.CfnOutput(stack, f"{name}Jobs", value=made.job_prefix)
+
+scan("Fair", table("orders", "pk"), 15, read=20, workers=20, segments=80)
+scan("Lost", table("parts", "pk"), 5, "7", read=3, workers=3, segments=12)
+cdk.CfnOutput(stack, "Leases", value=coordinator.lease_table_name)
+app.synth()
+"""
+ORDERS, PARTS = 800, 120
+# a read of an item takes five units
+COST, TEXT = 5, "x" * 40_000
+READ, WORKERS = 20, 20
+
+
+SETTLED_AFTER, MEASURED = 60, 100
+
+
+def _squares(table: str, count: int) -> dict[str, int]:
+    return {f"{table}-{number}": number * number for number in range(count)}
+
+
+@dataclass(frozen=True)
+class Done:
+    """An item that a worker has worked on."""
+
+    pk: str
+    square: int
+    by: str
+    at: float
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The cloud with the deployed stack, and its outputs."""
+
+    cloud: LocalCloud
+    outputs: dict[str, str]
+
+    def environment(self) -> dict[str, str]:
+        """The environment of a process that uses the cloud and the coordinator."""
+        return {**self.cloud.environment(), "HIGHWATER_PULSES": self.outputs["Leases"]}
+
+    def start(self, scan: str, name: str) -> str:
+        """Start an execution; returns its ARN."""
+        states = self.cloud.client("stepfunctions")
+        run: str = states.start_execution(stateMachineArn=self.outputs[f"{scan}Machine"], name=name)["executionArn"]
+        states.close()
+        return run
+
+    def status(self, run: str) -> str:
+        """The status of an execution."""
+        states = self.cloud.client("stepfunctions")
+        status: str = states.describe_execution(executionArn=run)["status"]
+        states.close()
+        return status
+
+    def until_ended(self, run: str, minutes: int) -> str:
+        """Step until an execution has ended; returns its status."""
+        for _ in range(minutes * 6):
+            if (status := self.status(run)) != "RUNNING":
+                return status
+            self.cloud.step(10)
+        return "RUNNING"
+
+    def done(self, run: str) -> list[Done]:
+        """What the workers of a run have done, in the order of time."""
+        pages = (
+            self.cloud.client("dynamodb")
+            .get_paginator("query")
+            .paginate(
+                TableName="done",
+                KeyConditionExpression="#run = :run",
+                ExpressionAttributeNames={"#run": "run"},
+                ExpressionAttributeValues={":run": {"S": run}},
+            )
+        )
+        found = [
+            Done(item["pk"]["S"], int(item["square"]["N"]), item["by"]["S"], float(item["at"]["N"]))
+            for page in pages
+            for item in page["Items"]
+        ]
+        return sorted(found, key=lambda each: each.at)
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp("paced")
+    (folder / "app.py").write_text(APP)
+    (folder / "worker.py").write_text(WORKER)
+    with LocalCloud(log=folder / "server.log", clock="driven", is_strict=True) as cloud:
+        cli = CdkCli(cloud, folder)
+        cli.run("bootstrap", "aws://000000000000/us-east-1")
+        cli.deploy(folder / "app.py")
+        outputs = cloud.client("cloudformation").describe_stacks(StackName="Shop")["Stacks"][0]["Outputs"]
+        dynamodb = cloud.client("dynamodb")
+        for table, count in (("orders", ORDERS), ("parts", PARTS)):
+            for number in range(count):
+                item = {"pk": {"S": f"{table}-{number}"}, "n": {"N": str(number)}, "x": {"S": TEXT}}
+                dynamodb.put_item(TableName=table, Item=item)
+                if number % 20 == 0:
+                    # a partition takes 1,000 units a second
+                    cloud.step(1)
+        yield Stage(cloud, {each["OutputKey"]: each["OutputValue"] for each in outputs})
+
+
+def test_twenty_workers_keep_to_one_budget_with_fair_shares(stage: Stage) -> None:
+    run = stage.start("Fair", "first")
+    assert stage.until_ended(run, 12) == "SUCCEEDED"
+    done = stage.done("Fair")
+    assert {each.pk: each.square for each in done} == _squares("orders", ORDERS)
+    # the bound of the page on shared budgets; under way is one item for each worker
+    for seconds in (1, 2, 5, 10, 30, 60):
+        for first in done:
+            units = COST * sum(first.at <= each.at < first.at + seconds for each in done)
+            assert units <= READ * (seconds + 1) + COST * WORKERS, (seconds, first.at)
+    begin = done[0].at + SETTLED_AFTER
+    counted = Counter(each.by for each in done if begin <= each.at < begin + MEASURED)
+    fair = READ * MEASURED / COST / WORKERS
+    assert len(counted) == WORKERS
+    assert all(0.9 * fair <= each <= 1.1 * fair for each in counted.values()), counted
+
+
+def test_lost_worker_and_runs_that_end_in_time_give_what_plain_processes_give(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = stage.start("Lost", "first")
+    assert stage.until_ended(run, 12) == "SUCCEEDED"
+    done = stage.done("Lost")
+    assert max(each.at for each in done) - done[0].at > 180, "workers return three minutes after they began"
+    assert len({each.by for each in done}) > 3, "one has died, and another took its place"
+    for name, value in stage.environment().items():
+        monkeypatch.setenv(name, value)
+    jobs = JobTable()
+    found = jobs.read(f"{stage.outputs['LostJobs']}first").progress(jobs.time.now())
+    assert (found.state, found.items, found.segments) == ("done", PARTS, 12)
+
+    highwater.start_job("plain", table="parts", read=300, segments=12)
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", PLAIN, str(stage.cloud.port), str(seat)],
+            env=os.environ | {"RUN": "Plain", "DIES_AT": ""},
+        )
+        for seat in stage.cloud.control.take_seats(3)
+    ]
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    plain = {each.pk: each.square for each in stage.done("Plain")}
+    assert {each.pk: each.square for each in done} == plain == _squares("parts", PARTS)
+
+
+def test_job_that_is_stopped_rests_and_goes_on_when_it_is_resumed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in stage.environment().items():
+        monkeypatch.setenv(name, value)
+    run = stage.start("Lost", "second")
+    job, jobs = f"{stage.outputs['LostJobs']}second", JobTable()
+    stage.cloud.step(60)
+    jobs.stop(job, is_stopped=True)
+    # workers end after their page, which takes them some five seconds
+    stage.cloud.step(20)
+    before = jobs.read(job).progress(jobs.time.now())
+    assert (before.state, before.workers) == ("stopped", 0)
+    assert 0 < before.items < PARTS
+    stage.cloud.step(600)
+    assert jobs.read(job).progress(jobs.time.now()).items == before.items
+    assert stage.status(run) == "RUNNING"
+    jobs.stop(job, is_stopped=False)
+    assert stage.until_ended(run, 12) == "SUCCEEDED"
+    assert jobs.read(job).progress(jobs.time.now()).items == PARTS
