@@ -12,7 +12,8 @@ from highwater.core.pulses import PULSE_SHARDS
 from highwater_lab.services.billing import HOURS_PER_MONTH, scaler_items
 from highwater_lab.services.prices import load_prices
 
-LIMIT: Final = 0.25
+# What a target may cost a month, in USD, or the scaler asks for too much
+LIMIT: Final = 0.30
 _MINUTES: Final = HOURS_PER_MONTH * 60
 # The average that the policy highwater-floor requests over the serviceable traces (docs/benchmarks.md). The minimum is
 # 10,220: one metric every five minutes and another twice an hour. The scaler requests more while the target's alarm is

@@ -622,3 +622,12 @@ def test_spike_is_not_bought_where_the_last_day_cost_more_than_it_is_worth(stage
     assert outcome.counts["CostsMoreThanTracking"] == 1
     asked = stage.wire.bodies("GetMetricData")[-1]
     assert asked["EndTime"] - asked["StartTime"] == timedelta(days=1)
+
+
+def test_day_that_was_read_already_is_not_read_again(stage: Stage) -> None:
+    """In DIRECT mode, which looks at yesterday."""
+    orders = stage.table("orders", mode=Mode.DIRECT)
+    stage.surge(orders, 36 * 60)
+    stage.run("orders")
+    names = [each["MetricStat"]["Metric"]["MetricName"] for each in stage.wire.bodies("GetMetricData")[-1]["MetricDataQueries"]]
+    assert names == ["WriteProvisionedThroughputThrottleEvents", "ProvisionedWriteCapacityUnits"]

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 _SLOTS: Final = (COVERAGE_MINUTES + 5) * SLOTS_PER_MINUTE
 # Metrics read for the throttles of a target: one, and three more if there are throttles (highwater.aws.cloudwatch).
 _THROTTLE_METRICS, _METRICS_OF_CAUSES = 1, 3
-_PAST_METRICS: Final = 3
+# Throttles and provisioned capacity of the last day, and its consumption if less of that was read
+_PAST_METRICS: Final = 2
 
 
 class HighwaterScaler(Policy, ABC):
@@ -165,7 +166,7 @@ class HighwaterScaler(Policy, ABC):
         pulses = simulated.pulses(_SLOTS)
         observation = Observation(seen.minute_of(simulated.newest), simulated.minutes(minutes), pulses=pulses)
         if needs_past(observation, has_pulses=pulses is not None):
-            self._metrics_requested += _PAST_METRICS
+            self._metrics_requested += _PAST_METRICS + (minutes < MINUTES_PER_DAY)
             past = simulated.past(target, seen.minute_of(0))
             regret = past.regret(MINUTES_PER_DAY)
             observation = replace(observation, burst_seconds=past.burst_seconds(minutes), regret=regret)

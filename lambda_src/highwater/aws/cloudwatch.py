@@ -154,17 +154,20 @@ def with_past(
     targets: Mapping[TargetName, Target],
     now: datetime,
 ) -> dict[TargetName, Observation]:
-    """Return the observations *seen* with the burst and the regret that the last day justifies; three metrics each.
+    """Return the observations *seen* with the burst and the regret that the last day justifies.
 
-    Burst is learned from as many minutes as the observation has. A target whose provisioned capacity CloudWatch does
-    not have is believed to have 60 seconds.
+    Two metrics are read for each, and its consumption again if the observation has less than a day. Burst is learned
+    from as many minutes as the observation has. A target whose provisioned capacity CloudWatch does not have is
+    believed to have 60 seconds.
     """
-    metrics = (_CONSUMED, _THROTTLED, _PROVISIONED)
-    series = _read_metrics(cloudwatch, [_Query(name, *m) for name in seen for m in metrics], MINUTES_PER_DAY, now)
+    shorter = [_Query(name, *_CONSUMED) for name, each in seen.items() if len(each.consumed_units) < MINUTES_PER_DAY]
+    queries = [_Query(name, *metric) for name in seen for metric in (_THROTTLED, _PROVISIONED)]
+    series = _read_metrics(cloudwatch, [*shorter, *queries], MINUTES_PER_DAY, now)
     first = _newest(now) - MINUTES_PER_DAY + 1
     observed = {}
     for name, observation in seen.items():
-        consumed, throttled, provisioned = (series[_Query(name, *metric)] for metric in metrics)
+        consumed = series.get(_Query(name, *_CONSUMED)) or observation.consumed_units[-MINUTES_PER_DAY:]
+        throttled, provisioned = (series[_Query(name, *metric)] for metric in (_THROTTLED, _PROVISIONED))
         planned = planned_by_minute(targets[name], first, MINUTES_PER_DAY)
         past = past_of(first, consumed, [count or 0 for count in throttled], provisioned, planned)
         observed[name] = replace(
