@@ -629,5 +629,8 @@ def test_day_that_was_read_already_is_not_read_again(stage: Stage) -> None:
     orders = stage.table("orders", mode=Mode.DIRECT)
     stage.surge(orders, 36 * 60)
     stage.run("orders")
-    names = [each["MetricStat"]["Metric"]["MetricName"] for each in stage.wire.bodies("GetMetricData")[-1]["MetricDataQueries"]]
+    names = [
+        each["MetricStat"]["Metric"]["MetricName"]
+        for each in stage.wire.bodies("GetMetricData")[-1]["MetricDataQueries"]
+    ]
     assert names == ["WriteProvisionedThroughputThrottleEvents", "ProvisionedWriteCapacityUnits"]
