@@ -262,6 +262,7 @@ async def serve(aws: LocalAws, given: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     _end_with_caller(given.lifeline, loop)
+    aws.timeline.run_in(loop)
     moves = aws.timeline.drive() if aws.clock.is_driven else aws.agenda.follow_clock()
     background = [loop.create_task(moves)]
     try:

@@ -202,9 +202,12 @@ class Timeline:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._changed = asyncio.Event()
 
+    def run_in(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let threads of the server wait in *loop*; call this before the first function runs."""
+        self._loop = loop
+
     async def drive(self) -> None:
         """Move a driven clock whenever nothing is working, until cancelled."""
-        self._loop = asyncio.get_running_loop()
         while True:
             self._changed.clear()
             while self._waiters and self._is_calm():

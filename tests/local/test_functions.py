@@ -251,3 +251,17 @@ def test_functions_of_a_map_run_at_the_same_time_each_by_its_own_pauses(cloud: L
     assert done["status"] == "SUCCEEDED"
     assert [(nap, round(took, 1)) for nap, took in json.loads(done["output"])] == [(7, 14.0), (3, 12.0), (11, 11.0)]
     states.close()
+
+
+def test_function_that_fails_is_retried_while_the_clock_runs() -> None:
+    with LocalCloud(speed=1_000) as cloud:
+        functions, logs = cloud.client("lambda"), cloud.client("logs")
+        _create(functions, "fails", "def handler(event, context):\n    raise ValueError(event['sold'])\n")
+        functions.invoke(FunctionName="fails", InvocationType="Event", Payload=json.dumps({"sold": 43}).encode())
+        starts: list[Any] = []
+        # one and two minutes of the cloud are a fifth of a second; pytest's time limit ends this if they never pass
+        while len(starts) < 3:
+            groups = [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]]
+            events = [event for name in groups for event in logs.filter_log_events(logGroupName=name)["events"]]
+            starts = [event for event in events if event["message"].startswith("START")]
+        assert len(starts) == 3
