@@ -17,14 +17,13 @@ from constructs import Construct
 
 from cdk_highwater.asset import bulk_files, make_function, make_role_and_logs, unique_name
 from cdk_highwater.boosts import BoostCoordinator
-from cdk_highwater.findings import items_of, require, require_or_none, require_topic
+from cdk_highwater.findings import items_of, require, require_budget, require_or_none, require_topic
 from cdk_highwater.grants import require_grantee, subject_of_table
 from cdk_highwater.metrics import put_metric
 from cdk_highwater.nag import BUFFERED_FUNCTION_RULES, INLINE_RULES, LOG_RULES, QUEUE_RULES, acknowledge
 from cdk_highwater.subject import Subject
 from highwater.core.buffered import most_receives
 from highwater.core.findings import is_whole, shown
-from highwater.core.names import MOST_BUDGET_CHARACTERS
 
 # the longest that SQS keeps messages
 _RETENTION = cdk.Duration.days(14)
@@ -95,7 +94,7 @@ class BufferedWrites(Construct):
     ) -> None:
         subject = subject_of_table(table)
         require("coordinator", coordinator, BoostCoordinator, "a BoostCoordinator", "give its construct")
-        require_or_none("budget", budget, str, "the name of a budget", "give it in quotes")
+        require_budget(budget)
         require_or_none("version_attribute", version_attribute, str, "the name of an attribute", "give it in quotes")
         require_topic(topic)
         _require_number("write", write, 1, None)
@@ -109,9 +108,6 @@ class BufferedWrites(Construct):
                 f"batch_size is {batch_size:,}; allowed: 1 to {_MOST_BATCH_WITHOUT_WINDOW} without a batching_window; "
                 "give a window of a second or more"
             )
-            raise ValueError(message)
-        if budget is not None and not 1 <= len(budget) <= MOST_BUDGET_CHARACTERS:
-            message = f"budget is {budget[:120]!r}; allowed: 1 to {MOST_BUDGET_CHARACTERS} characters"
             raise ValueError(message)
         names = _key_of(subject, key)
         region = cdk.Stack.of(scope).region

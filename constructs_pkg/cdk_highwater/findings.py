@@ -14,6 +14,7 @@ from cdk_highwater.nag import annotate
 from cdk_highwater.subject import Subject
 from highwater.core import Dimension, Finding, Plan, Target
 from highwater.core.findings import caution, conflict, shown
+from highwater.core.names import MOST_BUDGET_CHARACTERS
 
 T = TypeVar("T")
 
@@ -46,6 +47,14 @@ def require_topic(topic: object) -> None:
     """Raise `TypeError` if *topic* is neither an SNS topic nor `None`."""
     fix = "give an sns.Topic; an existing one is sns.Topic.from_topic_arn(...)"
     require_or_none("topic", topic, "topic_arn", "an SNS topic", fix)
+
+
+def require_budget(budget: str | None) -> None:
+    """Raise `TypeError` or `ValueError` if *budget* is neither the name of a shared budget nor `None`."""
+    require_or_none("budget", budget, str, "the name of a budget", "give it in quotes")
+    if budget is not None and not 1 <= len(budget) <= MOST_BUDGET_CHARACTERS:
+        message = f"budget is {budget[:120]!r}; allowed: 1 to {MOST_BUDGET_CHARACTERS} characters"
+        raise ValueError(message)
 
 
 def list_of(name: str, values: object, kind: type[T]) -> tuple[T, ...]:

@@ -15,12 +15,11 @@ from constructs import Construct
 
 from cdk_highwater.asset import unique_name, wait_for_policy_alone
 from cdk_highwater.boosts import BoostCoordinator
-from cdk_highwater.findings import require, require_or_none, require_topic
+from cdk_highwater.findings import require, require_budget, require_or_none, require_topic
 from cdk_highwater.grants import require_grantee, subject_of_table
 from cdk_highwater.nag import INLINE_RULES, MACHINE_RULES, acknowledge, executions_rules
 from highwater.core.findings import is_whole, shown
 from highwater.core.jobs import MOST_JOB_SEGMENTS
-from highwater.core.names import MOST_BUDGET_CHARACTERS
 
 # The record of a budget has 60 bytes for each worker, and each renews every half minute: for 500 workers that is 30 KB
 # 17 times a second, half of the 1,000 write units a second that one item takes.
@@ -100,15 +99,12 @@ class PacedScan(Construct):
         require("coordinator", coordinator, BoostCoordinator, "a BoostCoordinator", "give its construct")
         require("function", function, "function_arn", "a Lambda function", "give its construct")
         require_or_none("index", index, str, "the name of an index", "give it in quotes")
-        require_or_none("budget", budget, str, "the name of a budget", "give it in quotes")
+        require_budget(budget)
         require_topic(topic)
         _require_number("workers", workers, _MOST_WORKERS)
         if segments is not None:
             _require_number("segments", segments, MOST_JOB_SEGMENTS)
         _require_rate(read, workers)
-        if budget is not None and not 1 <= len(budget) <= MOST_BUDGET_CHARACTERS:
-            message = f"budget is {budget[:120]!r}; allowed: 1 to {MOST_BUDGET_CHARACTERS} characters"
-            raise ValueError(message)
         _require_timeout(function)
         super().__init__(scope, id)
         self._stack = cdk.Stack.of(self)
