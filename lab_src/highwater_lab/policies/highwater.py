@@ -12,6 +12,7 @@ from highwater.core import Capacity, DecreaseBudget, HighWaterMark, IndexCapacit
 from highwater.core import Dimension as Dim
 from highwater.core.boosts import Lease
 from highwater.core.plan.plan import TargetKey
+from highwater.core.plan.zones import MINUTES_PER_DAY
 from highwater.core.pulses import SLOTS_PER_MINUTE, Hint
 from highwater.core.scaler import (
     Clock,
@@ -29,7 +30,7 @@ from highwater.core.scaler import (
     review,
 )
 from highwater.core.scaler.attention import THROTTLE_MINUTES, follows_closely, needs_past, scaled_targets
-from highwater.core.scaler.demand import COVERAGE_MINUTES, MINUTES_PER_DAY
+from highwater.core.scaler.demand import COVERAGE_MINUTES
 from highwater_lab.physics import QUANTA_PER_UNIT, Cause
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation.fleet import Pulses

@@ -15,7 +15,7 @@ from botocore.utils import parse_timestamp
 
 from highwater.core.names import ALARM_PREFIX, TargetName
 from highwater.core.plan.plan import Target
-from highwater.core.scaler.demand import MINUTES_PER_DAY
+from highwater.core.plan.zones import MINUTES_PER_DAY
 from highwater.core.scaler.inputs import Observation
 from highwater.core.scaler.regret import past_of, planned_by_minute
 from highwater.core.units import Dimension

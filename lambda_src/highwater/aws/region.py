@@ -18,7 +18,7 @@ from highwater.aws.parameters import ScaledPlans
 from highwater.aws.tables import DescribedTable
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Target
-from highwater.core.scaler.demand import MINUTES_PER_DAY
+from highwater.core.plan.zones import MINUTES_PER_DAY
 from highwater.core.scaler.inputs import Observation
 from highwater.core.schedule.bounds import Bounds
 from highwater.core.units import Units
@@ -147,7 +147,8 @@ class AwsRegion:
 
         Waits if too many datapoints of this region were requested in the last seconds.
         """
-        self._datapoints.wait_for(3 * MINUTES_PER_DAY * len(seen))
+        metrics = sum(2 if len(each.consumed_units) >= MINUTES_PER_DAY else 3 for each in seen.values())
+        self._datapoints.wait_for(metrics * MINUTES_PER_DAY)
         return cloudwatch.with_past(self.clients.cloudwatch, seen, targets, now)
 
     def describe_table(self, table: str) -> DescribedTable:

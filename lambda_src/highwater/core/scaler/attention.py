@@ -12,8 +12,8 @@ from typing import Final
 
 from highwater.core.boosts import Lease, boosts_at
 from highwater.core.plan.plan import Target
+from highwater.core.plan.zones import MINUTES_PER_DAY
 from highwater.core.scaler.burst import has_spikes
-from highwater.core.scaler.demand import MINUTES_PER_DAY
 from highwater.core.scaler.inputs import Clock, Observation, SeenResource
 from highwater.core.scaler.plan import ScaledPlan
 from highwater.core.scaler.settings import ScalerSettings

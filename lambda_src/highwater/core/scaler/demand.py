@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from itertools import islice, pairwise
 from typing import Final, TypeVar
 
+from highwater.core.plan.zones import MINUTES_PER_DAY
 from highwater.core.pulses import (
     SLOT_SECONDS,
     SLOTS_PER_MINUTE,
@@ -24,7 +25,6 @@ from highwater.core.units import Dimension
 
 T = TypeVar("T")
 
-MINUTES_PER_DAY = 1440
 # A climb is so many pairs of minutes, each above the pair before.
 _CLIMB_PAIRS, _PAIR_MINUTES = 4, 2
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from highwater.core.plan.plan import Target
+from highwater.core.plan.zones import MINUTES_PER_DAY
 from highwater.core.scaler.burst import CAPACITY_MINUTES, MOST_SECONDS, DrainSeries
 from highwater.core.schedule.bounds import Bounds, timeline
 
@@ -24,8 +25,6 @@ _LOW_POINTS: Final = 20
 # From the end of the minute that sets off an alarm until capacity is there: 150 s for the datapoint, and the change.
 _LAG_MINUTES: Final = 3
 _HOUR_MINUTES: Final = 60
-# A throttle is forgotten after a day.
-_DAY_MINUTES: Final = 1_440
 # Regret is what is spent above this share of what target tracking would have cost.
 MOST_COST_PERCENT: Final = 110
 # On-demand request units that cost as much as one unit provisioned for an hour. Writes: 0.00065 USD an hour, 0.625 USD
@@ -58,11 +57,11 @@ class Regret:
         return self.spent_unit_hours * 100 // max(self.native_unit_hours, 1) - 100
 
     def most_units(self, throttle_price_requests: int) -> int | None:
-        """The most capacity that is worth its price, in units per second; `None` where the last day was worth its own.
+        """Return the most capacity that is worth its price, in units per second; `None` for no limit.
 
-        It was if it cost at most a tenth more than target tracking would have, or no more than the throttles are worth
-        that target tracking would have had. Otherwise it is target tracking's capacity, and as much more as these
-        throttles are worth in an hour.
+        There is no limit if the last day cost at most a tenth more than target tracking would have, or no more above it
+        than the throttles of target tracking are worth. Otherwise the limit is target tracking's capacity, and as much
+        more as these throttles are worth in an hour.
 
         Args:
             throttle_price_requests: What it is worth that a unit is not throttled, in request units on demand.
@@ -116,8 +115,9 @@ class PastSeries:
             planned: The floor and ceiling of the plan.
         """
         self._drains.append(consumed_units, throttled_units, capacity_units)
+        # a throttle is forgotten after a day
         if throttled_units or self._length % _HOUR_MINUTES == 0:
-            self._burst = self._drains.most_seconds(max(0, self._length - _DAY_MINUTES))
+            self._burst = self._drains.most_seconds(max(0, self._length - MINUTES_PER_DAY))
         demand = consumed_units + throttled_units
         self._demand = [*self._demand[1 - _LOW_MINUTES :], demand]
         native_throttled = self._meet(demand, planned)
@@ -132,7 +132,7 @@ class PastSeries:
         self._length += 1
 
     def _meet(self, demand: int, planned: Bounds) -> int:
-        """Serve a minute's demand with the capacity and the bucket that target tracking would have; what is refused."""
+        """Return the units of a minute's demand that target tracking's capacity and bucket would not have served."""
         while self._pending and self._pending[0][0] <= self._length:
             self._capacity = self._pending.pop(0)[1]
         if self._length < _LOW_MINUTES:
