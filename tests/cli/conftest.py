@@ -14,7 +14,7 @@ from tests.handlers.stage import Stage
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[LocalCloud]:
-    with LocalCloud(has_instant_updates=True) as cloud:
+    with LocalCloud(clock="driven", has_instant_updates=True) as cloud:
         yield cloud
 
 

@@ -127,7 +127,7 @@ def test_rehearse_takes_the_table_that_it_is_for_and_prints_the_notes(command: C
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[LocalCloud]:
     """Tables `orders` with an index and `idle`, both provisioned, and `logs` on demand; two have traffic."""
-    with LocalCloud(has_instant_updates=True) as made:
+    with LocalCloud(clock="driven", has_instant_updates=True) as made:
         make: Any = boto3.client
         dynamodb, cloudwatch = (make(name, **made.client_arguments()) for name in ("dynamodb", "cloudwatch"))
         capacity = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}

@@ -131,11 +131,12 @@ class Stage:
         return throughput["ReadCapacityUnits"], throughput["WriteCapacityUnits"]
 
     def write(self, table: str, items: int) -> None:
-        """Write so many items of 98 units in one minute of the cloud, which begins now."""
+        """Write so many items of 98 units in one minute of the cloud, one a second, which begins now."""
         now = self.cloud.status().now
         self.cloud.advance(now.replace(second=1, microsecond=0) + MINUTE - now)
         for number in range(items):
             self.client("dynamodb").put_item(TableName=table, Item={"pk": {"S": str(number)}, "x": {"S": _ITEM}})
+            self.cloud.step(1)
 
     def now(self) -> datetime:
         return self.cloud.status().now

@@ -21,7 +21,7 @@ END = NOW.replace(minute=20, second=0)
 
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud() as cloud:
+    with LocalCloud(clock="driven") as cloud:
         cloud.client("dynamodb").create_table(
             TableName="orders",
             AttributeDefinitions=[
