@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from highwater import Pulse
 from highwater.client.fleet import FleetTable
@@ -31,7 +33,10 @@ def at_a_ceiling(table: Table, processes: int) -> list[Process]:
         for process in fleet:
             if isinstance(table.hint, Hint):
                 table.hint = replace(table.hint, slot=int(process.now) // 10 - 8)
-            process.ask(1, seconds=0.1, refused=True)
+            process.ask(1, seconds=0.1 / processes, refused=True)
+            # one that is elected waits for the others' pulses, and time passes for all
+            for each in fleet:
+                each.now = process.now
     return fleet
 
 
@@ -119,7 +124,7 @@ def test_hint_of_a_later_version_is_read_as_far_as_it_is_known() -> None:
     assert process.coordinator.woken == ["pulse orders"]
 
 
-@pytest.mark.parametrize("woken", ["9" * 38, "1E+30", "-1", str(SLOT + 60)])
+@pytest.mark.parametrize("woken", ["9" * 38, "1E+30", "-1", str(SLOT + 60), str(SLOT + 5)])
 def test_nobody_can_be_kept_from_asking_by_a_slot_that_is_none_of_the_minute(woken: str) -> None:
     class Marked(Table):
         """Somebody has written who was elected."""
@@ -129,12 +134,33 @@ def test_nobody_can_be_kept_from_asking_by_a_slot_that_is_none_of_the_minute(wok
                 found = super().update_item(**request)
                 return {"Attributes": found["Attributes"] | {"woken": {"N": woken}}}
             condition = request["ConditionExpression"]
-            assert condition == "attribute_not_exists(#woken) OR #woken < :slot OR #woken > :last"
+            assert condition == "attribute_not_exists(#woken) OR #woken < :slot OR #woken > :ahead"
             return super().update_item(**request)
 
     process = Process(Marked(hint=EMPTY))
     process.surge(12)
     assert process.coordinator.woken == ["pulse orders"]
+
+
+def test_client_that_marks_every_slot_as_woken_delays_help_by_a_minute_at_most() -> None:
+    class Silencing(Table):
+        """In each slot somebody writes, before anybody else, that he was elected in it, and wakes nobody."""
+
+        def update_item(self, **request: Any) -> dict[str, Any]:
+            if "ConditionExpression" in request:
+                raise ClientError({"Error": {"Code": "ConditionalCheckFailedException"}}, "UpdateItem")
+            return super().update_item(**request)
+
+    process = Process(Silencing(hint=EMPTY))
+    woken_at = []
+    for second in range(5 * 60):
+        process.ask(12, seconds=1, refused=True)
+        if process.coordinator.woken:
+            woken_at.append(second)
+            process.coordinator.woken.clear()
+    assert 4 <= len(woken_at) <= 5
+    assert woken_at[0] <= 100
+    assert all(later - earlier <= 70 for earlier, later in itertools.pairwise(woken_at))
 
 
 def test_election_leaves_an_item_that_expires() -> None:

@@ -299,7 +299,7 @@ def test_whoever_lost_its_grant_may_still_give_its_boost_back() -> None:
 
 
 def test_boosts_that_would_fill_their_item_are_refused_and_renewals_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("highwater.aws.coordinator_table._MOST_BYTES", 600)
+    monkeypatch.setattr("highwater.aws.coordinator_table._MOST_BYTES_FOR_FEW", 600)
     world = World()
     world.ask(reason="\u00e9" * 150)
     assert world.refusal(id="nightly-2") == (

@@ -210,6 +210,65 @@ def test_one_caller_leaves_room_for_the_others(world: World, indexes: int, most:
     assert crowded.ask(write=500)["outcome"] == "whole"
 
 
+def test_callers_with_many_boosts_leave_room_for_one_with_few(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    crowd = [Caller(f"123456789012:role/Crowd-{number}") for number in range(4)]
+    caps = (*test_boost_coordinator.CAPS, *(BoostCap(caller=each.name, max_read=0, max_write=1) for each in crowd))
+    monkeypatch.setattr(test_boost_coordinator, "CAPS", caps)
+    at = world.stage.now() + timedelta(hours=1)
+    refusals = []
+    for caller in crowd:
+        for number in range(300):
+            booked = at + number * timedelta(minutes=20)
+            asked: dict[str, Any] = {"write": 1, "minutes": 1, "at": booked.isoformat(), "reason": "r" * 200}
+            try:
+                world.ask(caller=caller, id=f"booking-{number}", **asked)
+            except RefusedError as full:
+                refusals.append(str(full))
+                break
+    assert [each.split(" has ")[0] for each in refusals[:3]] == [f"orders: {each.name}" for each in crowd[:3]]
+    assert refusals[3].endswith("boosts are live, booked or ended within the hour; no more can be kept; ask later")
+    for number in range(10):
+        assert world.ask(id=f"nightly-{number}", write=50)["outcome"] == "whole"
+
+
+def test_totals_of_a_caller_are_as_many_as_its_cap_at_the_same_time(world: World) -> None:
+    answers = [world.ask(caller=SMALL, id=f"nightly-{number}", write_total=30) for number in range(31)]
+    assert [each["outcome"] for each in answers] == ["whole"] * 30 + ["refused"]
+    ((limit,),) = [target["limits"] for target in answers[-1]["targets"]]
+    assert limit == {
+        "code": "cap",
+        "sentence": "the caller's cap of 30 units/s at 2027-03-04 10:20 UTC leaves 0 units/s",
+    }
+    assert len(world.scheduler.schedules) == 30
+
+
+def test_renewals_in_a_loop_write_two_in_a_minute(world: World) -> None:
+    world.ask()
+    written: list[str] = []
+    world.dynamodb.before = lambda operation: written.append(operation) if operation == "update_item" else None
+    world.stage.wire.reset()
+    ends = []
+    for _ in range(60):
+        world.stage.advance(SECOND)
+        ends.append(world.ask("renew", minutes=10)["end"])
+    assert len(written) == 1, "one of ten minutes for each minute that has passed"
+    assert world.stage.wire.operations.count("DescribeTable") == 1
+    assert sorted(set(ends)) == ["2027-03-04T10:30:40+00:00", "2027-03-04T10:31:40+00:00"]
+    written.clear()
+    for minutes in range(11, 1_440):
+        world.ask("renew", minutes=minutes)
+    assert len(written) < 60, "each moves the end by a tenth of the boost's length at least"
+
+
+def test_turns_in_a_loop_write_an_item_of_their_own(world: World) -> None:
+    world.ask()
+    leases = dict(world.dynamodb.items["orders", "leases"])
+    for _ in range(60):
+        world.ask("pulse", PULSING)
+    assert world.dynamodb.items["orders", "leases"] == leases
+    assert set(world.dynamodb.items["orders", "turn"]) == {"table", "item", "turned_at"}
+
+
 def test_short_boosts_of_an_hour_fit_also_with_many_indexes() -> None:
     world = World(plan=_indexed(20))
     for number in range(200):
@@ -237,6 +296,12 @@ def test_cap_of_an_index_that_is_written_more_than_its_table_is_that_much_higher
 
 
 # --- who may do what
+
+
+def test_grant_for_pulses_alone_writes_no_boost_that_is_over(world: World) -> None:
+    for number in range(20):
+        assert not world.ask("release", PULSING, id=f"nightly-{number}")["released"]
+    assert world.dynamodb.items == {}
 
 
 @pytest.mark.parametrize("action", ["begin", "renew", "status", "list", "log"])

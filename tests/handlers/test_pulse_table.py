@@ -122,6 +122,32 @@ def test_process_that_is_throttled_goes_on_in_another_shard_and_knows_its_share_
         assert fleet.hints == {WRITE: Hint(slot, 70, 0, coverage, 17)}
 
 
+def test_process_whose_item_was_spoilt_goes_on_in_another_shard(dynamodb: Any) -> None:
+    slot = MINUTE * 6 + 3
+    key = {"table": {"S": "pulse#orders"}, "item": {"S": f"{MINUTE:010d}"}}
+    dynamodb.put_item(TableName="fleet", Item=key | {"c3w": {"S": "seven"}})
+    fleet = FleetTable(dynamodb, "fleet", "orders")
+    amounts: Amounts = {(slot, WRITE, False): 200.0}
+    with pytest.raises(ClientError, match="ValidationException"):
+        fleet.add(amounts)
+    fleet.add(amounts)
+    found = PulseTable("fleet", dynamodb).read("orders", MINUTE, MINUTE * 6 + 5)
+    assert found[WRITE].consumed_units == (None, None, None, 200, None, None)
+
+
+@pytest.mark.parametrize("key", ["9{:09d}", f"{MINUTE:010d}x{{}}", f"{MINUTE - 1:010d}x{{}}"])
+def test_items_that_are_no_pulses_hide_none(dynamodb: Any, key: str) -> None:
+    FleetTable(dynamodb, "fleet", "orders").add({(MINUTE * 6 + 3, WRITE, False): 612.5})
+    pulses = PulseTable("fleet", dynamodb)
+    for number in range(12):
+        junk = {"table": {"S": "pulse#orders"}, "item": {"S": key.format(number)}, "expires": {"N": "1"}}
+        dynamodb.put_item(TableName="fleet", Item=junk | {"junk": {"S": "x" * 390_000}})
+    found = pulses.read("orders", MINUTE - 20, MINUTE * 6 + 5)
+    assert found[WRITE].consumed_units[-3] == 613
+    is_within = not key.startswith(("9", f"{MINUTE:010d}"))
+    assert pulses.crowded == ({"orders"} if is_within else set())
+
+
 @dataclass
 class _Throttled:
     """A client whose writes of the first shard are throttled."""

@@ -33,6 +33,8 @@ class PulseItems:
 
     items: dict[str, dict[str, Any]] = field(default_factory=dict)
     refuses: str | None = None
+    is_crowded: bool = False
+    units_of_an_item: float = 1.0
 
     def tell(self, slot: int, units: float, *, refused: bool = False) -> None:
         item = self.items.setdefault(pulse_sort_key(slot // 6), {"item": {"S": pulse_sort_key(slot // 6)}})
@@ -44,7 +46,15 @@ class PulseItems:
         if values[":partition"] != {"S": "pulse#orders"}:
             assert values[":partition"]["S"].startswith("pulse#orders#")
             return {"Items": []}
-        return {"Items": [item for key, item in sorted(self.items.items()) if key >= values[":first"]["S"]]}
+        if self.is_crowded:
+            return {"Items": [], "LastEvaluatedKey": {"item": values[":first"]}}
+        within = range(int(values[":first"]["S"]), int(values[":last"]["S"]) + 1)
+        return {"Items": [item for key, item in sorted(self.items.items()) if int(key) in within]}
+
+    def get_item(self, **request: Any) -> dict[str, Any]:
+        item = self.items.get(request["Key"]["item"]["S"])
+        found = {} if item is None or request["Key"]["table"]["S"] != "pulse#orders" else {"Item": item}
+        return found | {"ConsumedCapacity": {"CapacityUnits": self.units_of_an_item}}
 
     def update_item(self, **request: Any) -> None:
         self._may("update_item")
@@ -104,6 +114,30 @@ def test_fleet_that_asks_for_the_tenfold_gets_it_in_one_turn_long_before_cloudwa
     floor.jump(900)
     floor.serve()
     assert floor.stage.bounds(ORDERS).min == 928
+
+
+def test_pulses_are_found_among_what_else_a_client_wrote_there() -> None:
+    world = World(Mode.DIRECT)
+    world.jump(900)
+    world.pulses.is_crowded = True
+    outcome = world.serve()
+    assert world.writes == 928
+    assert outcome.notes == [
+        "orders: its fleet's pulses take more than 1 MB; a client with grant_pulse writes more than pulses there, or "
+        "the table has many indexes with long names"
+    ]
+
+
+def test_items_that_are_filled_up_are_not_read_whole_and_cloudwatch_counts_alone() -> None:
+    world = World(Mode.DIRECT)
+    world.jump(900)
+    world.pulses.is_crowded, world.pulses.units_of_an_item = True, 100.0
+    outcome = world.serve()
+    assert world.writes == 100
+    assert outcome.notes == [
+        "orders: its fleet's pulses could not be read: the items of 21 minutes take more than 4 MB, which no fleet "
+        "writes"
+    ]
 
 
 def test_turn_leaves_hints_for_the_present_minute_and_until_the_next_full_tick() -> None:

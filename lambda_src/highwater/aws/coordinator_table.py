@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 
 _LEASES: Final = "leases"
+# apart from the leases: each write of an item costs units for all of it
+_TURN: Final = "turn"
 _LOG: Final = "log#"
 # Retention of the log
 KEPT: Final = timedelta(days=90)
@@ -43,6 +45,9 @@ KEPT: Final = timedelta(days=90)
 _ENDED_KEPT: Final = timedelta(hours=1)
 # An item has at most 400 KB (Amazon DynamoDB Developer Guide, "Service quotas"); renewals and releases make it longer.
 _MOST_BYTES: Final = 300_000
+# For callers with fewer boosts than these there is more room, so that nobody is shut out by callers with many.
+_FEW_OF_A_CALLER: Final = 10
+_MOST_BYTES_FOR_FEW: Final = 350_000
 # Of one caller: a third of that, and as many boosts as jobs that may begin in an hour.
 _MOST_BYTES_OF_A_CALLER: Final = 100_000
 _MOST_OF_A_CALLER: Final = 300
@@ -102,19 +107,29 @@ def _worth_keeping(leases: Iterable[Lease], now: datetime) -> Iterator[Lease]:
             yield replace(lease, reason="")
 
 
-def check_share(leases: Iterable[Lease], owner: str) -> None:
-    """Raise `LeasesFullError` if the boosts of one caller take more than its share of a table's item.
+def check_share(leases: Iterable[Lease], owner: str, now: datetime) -> None:
+    """Raise `LeasesFullError` if a table's item has no room for *leases*, of which *owner* has added some.
 
-    *leases* are those to be written. So no caller can leave the others without room.
+    No caller can leave the others without room: each has a share, and the last part of the item is for callers with
+    few boosts.
     """
-    own = boost_documents(lease for lease in leases if lease.owner == owner)
-    size = len(json.dumps(own, separators=(",", ":"), ensure_ascii=False).encode())
+    kept = boost_documents(_worth_keeping(leases, now))
+    own = [document for document in kept if document["owner"] == owner]
+    size = len(_text(own).encode())
     if len(own) > _MOST_OF_A_CALLER or size > _MOST_BYTES_OF_A_CALLER:
         message = (
             f"{owner} has {len(own) - 1:,} boosts that are live, booked or ended within the hour; allowed: "
             f"{_MOST_OF_A_CALLER} or {_MOST_BYTES_OF_A_CALLER:,} bytes; ask later"
         )
         raise LeasesFullError(message)
+    most = _MOST_BYTES_FOR_FEW if len(own) <= _FEW_OF_A_CALLER else _MOST_BYTES
+    if len(_text(kept).encode()) > most:
+        message = f"{len(kept):,} boosts are live, booked or ended within the hour; no more can be kept; ask later"
+        raise LeasesFullError(message)
+
+
+def _text(documents: Sequence[Mapping[str, Any]]) -> str:
+    return json.dumps(documents, separators=(",", ":"), ensure_ascii=False)
 
 
 class LeaseTable:
@@ -142,21 +157,16 @@ class LeaseTable:
             int(item["version"]["N"]) if "version" in item else 0,
         )
 
-    def write(
-        self, label: str, leases: Iterable[Lease], based_on: TableLeases, now: datetime, *, grows: bool = False
-    ) -> None:
-        """Write the boosts of a table, without those that ended more than an hour ago; *grows* if there is a new one.
+    def write(self, label: str, leases: Iterable[Lease], based_on: TableLeases, now: datetime) -> None:
+        """Write the boosts of a table, without those that ended more than an hour ago.
+
+        `check_share` says before whether there is room for a new one; renewals and releases always have room.
 
         Raises:
-            LeasesFullError: There is no room for a new one; renewals and releases always have room.
             LeasesOvertakenError: They were written since *based_on* was read.
             LeasesUnavailableError: The table does not answer; they may be written or not.
         """
-        kept = boost_documents(_worth_keeping(leases, now))
-        text = json.dumps(kept, separators=(",", ":"), ensure_ascii=False)
-        if grows and len(text.encode()) > _MOST_BYTES:
-            message = f"{len(kept):,} boosts are live, booked or ended within the hour; no more can be kept; ask later"
-            raise LeasesFullError(message)
+        text = _text(boost_documents(_worth_keeping(leases, now)))
         self._call(
             "update_item",
             Key=self._key(label, _LEASES),
@@ -178,7 +188,7 @@ class LeaseTable:
         text = json.dumps({target_text(key): units for key, units in boosted.items() if units}, sort_keys=True)
         # of two turns, the later one has set the floors
         self._set_if(
-            label,
+            self._key(label, _LEASES),
             "SET boosted = :boosted, boosted_at = :at",
             "attribute_not_exists(boosted_at) OR boosted_at <= :at",
             {":boosted": {"S": text}, ":at": {"S": at.astimezone(UTC).isoformat()}},
@@ -191,18 +201,18 @@ class LeaseTable:
         """
         seconds = int(now.timestamp())
         return self._set_if(
-            label,
+            self._key(label, _TURN),
             "SET turned_at = :now",
             "attribute_not_exists(turned_at) OR turned_at <= :before OR turned_at > :now",
             {":now": {"N": str(seconds)}, ":before": {"N": str(seconds - int(interval.total_seconds()))}},
         )
 
-    def _set_if(self, label: str, update: str, condition: str, values: dict[str, Any]) -> bool:
-        """Update the item of a table's leases; return whether the condition held."""
+    def _set_if(self, key: dict[str, Any], update: str, condition: str, values: dict[str, Any]) -> bool:
+        """Update an item; return whether the condition held."""
         try:
             self._call(
                 "update_item",
-                Key=self._key(label, _LEASES),
+                Key=key,
                 UpdateExpression=update,
                 ConditionExpression=condition,
                 ExpressionAttributeValues=values,
@@ -256,8 +266,8 @@ class LeaseTable:
             raise LeasesUnavailableError(str(error)) from error
 
 
-# Pages of 1 MB that are read of a table's pulses; items are large with many indexes, or if a client fills them.
-_MOST_PAGES: Final = 4
+# Read units that one look at crowded items may consume, 4 MB; with 21 minutes in eight shards it could be 16,800.
+_MOST_UNITS_OF_CROWDED: Final = 1_000
 # The shards' shares of a fleet's demand are those of so many minutes.
 _SHARE_MINUTES: Final = 3
 
@@ -272,6 +282,9 @@ class PulseTable:
     Args:
         name: The name of the DynamoDB table.
         dynamodb: The client to use. By default a new one.
+
+    Attributes:
+        crowded: The labels whose items, as last read, have more than fits into a page of 1 MB.
     """
 
     def __init__(self, name: str, dynamodb: DynamoDBClient | None = None) -> None:
@@ -279,16 +292,24 @@ class PulseTable:
         self._dynamodb = dynamodb or client()
         # units that were reported lately in each shard of a table, by label, as last read
         self._units: dict[str, dict[int, int]] = {}
+        self.crowded: set[str] = set()
 
     def read(self, label: str, first_minute: int, newest_slot: int) -> Mapping[TargetKey, Slots]:
         """Read the pulses of a table's fleet from *first_minute* to *newest_slot*, both counted since 1970.
 
-        The answer has only the targets with pulses. Raises `PulsesUnavailableError`.
+        The answer has only the targets with pulses. `crowded` then has the label if there is more in the items than a
+        fleet writes. Raises `PulsesUnavailableError`.
         """
         items: list[tuple[int, dict[str, str]]] = []
+        left = float(_MOST_UNITS_OF_CROWDED)
         self._units[label] = {}
+        self.crowded.discard(label)
+        minutes = range(first_minute, newest_slot // SLOTS_PER_MINUTE + 1)
         for shard in range(PULSE_SHARDS):
-            found = list(self._items(pulse_partition(label, shard), first_minute))
+            found = self._items(pulse_partition(label, shard), minutes)
+            if found is None:
+                self.crowded.add(label)
+                found, left = self._items_one_by_one(pulse_partition(label, shard), minutes, left)
             items += found
             lately = slots_of_items(found, newest_slot // SLOTS_PER_MINUTE - _SHARE_MINUTES, newest_slot)
             units = sum(sum(slots.asked_units()) for slots in lately.values())
@@ -296,29 +317,40 @@ class PulseTable:
                 self._units[label][shard] = units
         return slots_of_items(items, first_minute, newest_slot)
 
-    def _items(self, partition: str, first_minute: int) -> Iterator[tuple[int, dict[str, str]]]:
-        request: dict[str, Any] = {
-            "ConsistentRead": True,
-            "KeyConditionExpression": "#partition = :partition AND #minute >= :first",
-            "ExpressionAttributeNames": {"#partition": PARTITION_KEY, "#minute": SORT_KEY},
-            "ExpressionAttributeValues": {
+    def _items(self, partition: str, minutes: range) -> list[tuple[int, dict[str, str]]] | None:
+        """Minutes, and the numbers in their items; `None` if they do not fit into a page of 1 MB."""
+        found = self._call(
+            "query",
+            ConsistentRead=True,
+            KeyConditionExpression="#partition = :partition AND #minute BETWEEN :first AND :last",
+            ExpressionAttributeNames={"#partition": PARTITION_KEY, "#minute": SORT_KEY},
+            ExpressionAttributeValues={
                 ":partition": {"S": partition},
-                ":first": {"S": pulse_sort_key(first_minute)},
+                ":first": {"S": pulse_sort_key(minutes[0])},
+                ":last": {"S": pulse_sort_key(minutes[-1])},
             },
-            # a page has up to 1 MB: the newest minutes are on the first
-            "ScanIndexForward": False,
-        }
-        for _ in range(_MOST_PAGES):
-            found = self._call("query", **request)
-            for item in found["Items"]:
-                if item[SORT_KEY]["S"].isdecimal():
-                    yield (
-                        int(item[SORT_KEY]["S"]),
-                        {name: value["N"] for name, value in item.items() if "N" in value},
-                    )
-            if not found.get("LastEvaluatedKey"):
-                break
-            request["ExclusiveStartKey"] = found["LastEvaluatedKey"]
+        )
+        if found.get("LastEvaluatedKey"):
+            return None
+        return [
+            (int(item[SORT_KEY]["S"]), _numbers(item)) for item in found["Items"] if item[SORT_KEY]["S"].isdecimal()
+        ]
+
+    def _items_one_by_one(
+        self, partition: str, minutes: range, left: float
+    ) -> tuple[list[tuple[int, dict[str, str]]], float]:
+        """The same, whatever other items there are, with at most *left* read units; and how many of these are left."""
+        found = []
+        for minute in minutes:
+            key: dict[str, Any] = {PARTITION_KEY: {"S": partition}, SORT_KEY: {"S": pulse_sort_key(minute)}}
+            answer = self._call("get_item", Key=key, ConsistentRead=True, ReturnConsumedCapacity="TOTAL")
+            left -= answer["ConsumedCapacity"]["CapacityUnits"]
+            if left < 0:
+                message = f"the items of {len(minutes)} minutes take more than 4 MB, which no fleet writes"
+                raise PulsesUnavailableError(message)
+            if "Item" in answer:
+                found.append((minute, _numbers(answer["Item"])))
+        return found, left
 
     def tell(self, label: str, hints: Mapping[TargetKey, Hint], first_minute: int, minutes: int) -> None:
         """Write hints into the items of *minutes* minutes from *first_minute* on; raises `PulsesUnavailableError`.
@@ -343,3 +375,7 @@ class PulseTable:
             return getattr(self._dynamodb, operation)(TableName=self._name, **request)
         except (ClientError, BotoCoreError) as error:
             raise PulsesUnavailableError(str(error)) from error
+
+
+def _numbers(item: Mapping[str, Any]) -> dict[str, str]:
+    return {name: value["N"] for name, value in item.items() if "N" in value}

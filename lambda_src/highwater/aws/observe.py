@@ -180,10 +180,16 @@ def _read_pulses(
     # the pulses of the present slot are not complete yet
     newest = slot_at(clock.now) - 1
     try:
-        return pulses.read(scaled.label, newest // SLOTS_PER_MINUTE - PULSE_MINUTES, newest)
+        found = pulses.read(scaled.label, newest // SLOTS_PER_MINUTE - PULSE_MINUTES, newest)
     except PulsesUnavailableError as error:
         problems.notes.append(f"{scaled.label}: its fleet's pulses could not be read: {error}")
         return {}
+    if scaled.label in pulses.crowded:
+        problems.notes.append(
+            f"{scaled.label}: its fleet's pulses take more than 1 MB; a client with grant_pulse writes more than pulses"
+            " there, or the table has many indexes with long names"
+        )
+    return found
 
 
 def _note_disagreement(

@@ -28,10 +28,16 @@ from highwater.core.pulses import (
 )
 
 _MINUTES_KEPT: Final = 3
-# DynamoDB's errors for more writes of one item than its partition takes
-_THROTTLES: Final = ("ProvisionedThroughputExceededException", "ThrottlingException")
+# DynamoDB's errors for more writes of one item than its partition takes, and for an item in which a client wrote text
+# where amounts are added
+_ELSEWHERE: Final = ("ProvisionedThroughputExceededException", "ThrottlingException", "ValidationException")
 # A fleet whose item has no hint asks for help once in so many minutes: nothing may scale its table.
 _ASKED_MINUTES: Final = 5
+# The clocks of a fleet's processes differ by less than a slot: somebody who was elected in a later one was not.
+_AHEAD_SLOTS: Final = 1
+# Within so many slots of an election the scaler's next hint is there. If not, each process asks for itself once in a
+# minute: the scaler is down, or a client pretends that somebody is elected.
+_HELP_SLOTS: Final = 3
 # A hint of later slots than these is no scaler's, or of a clock that was set back.
 _LATER_SLOTS: Final = 2 * SLOTS_PER_MINUTE
 
@@ -45,7 +51,7 @@ class FleetTable:
         pulse_table: The name of the coordinator's table.
         label: The table whose demand is reported.
         hints: The scaler's hints of the newest item, by target.
-        shard: The shard in which this process reports, 0 unless it was throttled there.
+        shard: The shard in which this process reports, 0 unless it could not write there.
     """
 
     dynamodb: Any
@@ -57,13 +63,19 @@ class FleetTable:
     # the slot, and the first of five minutes, in which somebody was elected already
     _woken_slot: int = -1
     _asked_from: int = -1
+    # the first slot in which help was needed since the newest hint, and the slot of that hint
+    _needed_since: int = -1
+    _needed_hint: int = -1
+    # the last slot in which this process asked without being elected, and its place in a minute for that
+    _own_slot: int = -1
+    _place: int = field(default_factory=lambda: random.randrange(SLOTS_PER_MINUTE))  # noqa: S311 - not for security
 
     def add(self, amounts: Amounts) -> None:
         """Add the amounts to the items of their minutes, and remember the fleet's sums that DynamoDB returns.
 
         Raises `ClientError` or `BotoCoreError` of the first item that cannot be written. *amounts* then has only what
         certainly was not written: amounts that may have arrived are removed from it, as they could count twice. After a
-        write that was throttled, the next one goes to another shard.
+        write that was throttled, or whose item was spoilt, the next one goes to another shard.
         """
         for minute in sorted({slot // SLOTS_PER_MINUTE for slot, _, _ in amounts}):
             parts = {at: units for at, units in amounts.items() if at[0] // SLOTS_PER_MINUTE == minute}
@@ -82,7 +94,7 @@ class FleetTable:
                 )
             except ClientError as error:
                 may_have_arrived = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400) >= 500
-                if error.response.get("Error", {}).get("Code") in _THROTTLES:
+                if error.response.get("Error", {}).get("Code") in _ELSEWHERE:
                     self._move()
                 raise
             finally:
@@ -106,10 +118,25 @@ class FleetTable:
             self._asked_from = from_minute
             return self.is_elected(_last_slot(from_minute))
         needs = (key in hints and hints[key].needs_help(slots) for key, slots in self._slots(slot - 1).items())
-        if not any(needs) or self._is_woken(slot):
+        if not any(needs):
+            self._needed_since = -1
             return False
-        self._woken_slot = slot
-        return self.is_elected(slot)
+        newest = max(hint.slot for hint in hints.values())
+        if self._needed_since < 0 or newest != self._needed_hint:
+            self._needed_since, self._needed_hint = slot, newest
+        if not self._is_woken(slot):
+            self._woken_slot = slot
+            if self.is_elected(slot):
+                return True
+        return self._is_tired_of_waiting(slot)
+
+    def _is_tired_of_waiting(self, slot: int) -> bool:
+        """Whether this process asks though another one was elected, as no help came of earlier elections."""
+        waited = slot - self._needed_since
+        if waited < _HELP_SLOTS or waited % SLOTS_PER_MINUTE != self._place or self._own_slot == slot:
+            return False
+        self._own_slot = slot
+        return True
 
     def is_elected(self, slot: int) -> bool:
         """Elect, by a conditional write, the process that wakes the scaler in a slot; return whether it is this one.
@@ -122,11 +149,11 @@ class FleetTable:
                 TableName=self.pulse_table,
                 Key=self._key(minute),
                 UpdateExpression="SET #woken = :slot, #expires = :expires",
-                ConditionExpression="attribute_not_exists(#woken) OR #woken < :slot OR #woken > :last",
+                ConditionExpression="attribute_not_exists(#woken) OR #woken < :slot OR #woken > :ahead",
                 ExpressionAttributeNames={"#woken": WOKEN_ATTRIBUTE, "#expires": TTL_ATTRIBUTE},
                 ExpressionAttributeValues={
                     ":slot": {"N": str(slot)},
-                    ":last": {"N": str(_last_slot(minute))},
+                    ":ahead": {"N": str(slot + _AHEAD_SLOTS)},
                     ":expires": _expires(minute),
                 },
             )
@@ -158,8 +185,8 @@ class FleetTable:
         """Whether the answers show that somebody was elected in this slot."""
         minute = slot // SLOTS_PER_MINUTE
         told = self._minutes.get(minute, {}).get(WOKEN_ATTRIBUTE, "")
-        # a later slot than the minute's last is nobody's
-        return self._woken_slot == slot or (told.isdecimal() and slot <= int(told[:20]) <= _last_slot(minute))
+        # one of a slot to come was not elected
+        return self._woken_slot == slot or (told.isdecimal() and slot <= int(told[:20]) <= slot + _AHEAD_SLOTS)
 
     def _learn(self, minute: int, attributes: Mapping[str, Mapping[str, str]]) -> None:
         self._minutes[minute] = {name: value["N"] for name, value in attributes.items() if "N" in value}

@@ -18,7 +18,7 @@ from highwater.aws.coordinator_table import (
 from highwater.aws.observe import Region
 from highwater.aws.schedules import Wakes, WakesUnavailableError
 from highwater.core.boosts import BoostCap, BoostRequest, Caller, Grant, Lease, LeaseError, find_cap, grant
-from highwater.core.boosts.lease import described_lease
+from highwater.core.boosts.lease import LONGEST, described_lease
 from highwater.core.boosts.request import read_id, read_minutes
 from highwater.core.errors import did_you_mean
 from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS, unit_hour_micro_usd
@@ -143,6 +143,8 @@ def target_documents(keys: Iterable[TargetKey], leases: Sequence[Lease], state: 
 # A fleet's pulses, and schedules of several boosts, run one turn of a table in this time: more would see the same.
 _TURN_INTERVAL = timedelta(seconds=5)
 _WAKE_INTERVAL = timedelta(seconds=30)
+# A renewal that moves the end of a boost by less than this, or by less than a tenth of its length, changes nothing.
+_RENEWED_LATELY = timedelta(seconds=30)
 # Seconds that an invocation must have left to retry after another request's write; the job waits for as long
 _SPARE_SECONDS = 10.0
 # tables that a message lists
@@ -310,11 +312,11 @@ class Coordinator:
                     self._rest(label, caller.name, request.id)
                 return grants, True
             try:
-                check_share([*known.leases, *granted], caller.name)
+                check_share([*known.leases, *granted], caller.name, state.now)
                 # before the leases, so that each live lease has a schedule that ends it
                 self.wakes.run_every_minute(label, caller.name, request.id, asked[0].start, asked[0].end, state.now)
                 is_scheduled = True
-                self.leases.write(label, [*known.leases, *granted], known, state.now, grows=True)
+                self.leases.write(label, [*known.leases, *granted], known, state.now)
             except LeasesFullError as full:
                 if is_scheduled:
                     self._rest(label, caller.name, request.id)
@@ -328,6 +330,8 @@ class Coordinator:
     def _renew(self, caller: Caller, document: Answer) -> Answer:
         table, id, duration = read_table(document), read_id(document), read_minutes(document)
         cap = self._cap(caller, table, to_boost=True)
+        if (unchanged := self._end_if_renewed_lately(table, id, caller, duration)) is not None:
+            return {"id": id, "table": table, "end": unchanged.isoformat()}
         state, _ = self._look(table)
         end = state.now + duration
         own = self._own(self.leases.read(table), id, caller, state)
@@ -343,12 +347,30 @@ class Coordinator:
         own = self._change(table, id, caller, state, renewed)
         return {"id": id, "table": table, "end": max(lease.end for lease in own).isoformat()}
 
+    def _end_if_renewed_lately(self, table: str, id: str, caller: Caller, duration: timedelta) -> datetime | None:
+        """Return the end of a boost that more time would hardly move; `None` if it is to be renewed.
+
+        Each renewal writes all boosts of the table, so that requests in a loop would be dear.
+        """
+        now = self.now()
+        own = [lease for lease in self.leases.read(table).leases if (lease.owner, lease.id) == (caller.name, id)]
+        live = [(lease, lease.renewed(now + duration).end) for lease in own if lease.ends > now]
+        least = max(duration / 10, _RENEWED_LATELY)
+        if not live or any(
+            # the last minutes of a lease's day are to be had too
+            end - lease.end >= least or lease.end < end == lease.start + LONGEST
+            for lease, end in live
+        ):
+            return None
+        return max(lease.end for lease, _ in live)
+
     def _release(self, caller: Caller, document: Answer) -> Answer:
         table, id = read_table(document), read_id(document)
         # a boost's owner may release it even if its grant was removed meanwhile
         state, _ = self._look(table)
         own = self._change(table, id, caller, state, lambda lease, _: lease.released_at(state.now), may_be_over=True)
-        if not own and find_cap(self.read_caps(), caller, table) is not None:
+        cap = find_cap(self.read_caps(), caller, table)
+        if not own and cap is not None and cap.is_for_boosts:
             self._end_before_it_begins(table, id, caller, state)
         notes = []
         # released by this call, and not over before
@@ -375,8 +397,8 @@ class Coordinator:
         )
         known = self.leases.read(table)
         try:
-            check_share([*known.leases, over], caller.name)
-            self.leases.write(table, [*known.leases, over], known, state.now, grows=True)
+            check_share([*known.leases, over], caller.name, state.now)
+            self.leases.write(table, [*known.leases, over], known, state.now)
         except (LeasesFullError, LeasesOvertakenError):
             # rarer than a request out of order; the boost then ends with its lease
             return
