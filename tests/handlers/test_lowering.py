@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from highwater.aws.observe import NOTHING_KEPT
 from highwater.cli.explain import explanation
@@ -87,6 +89,30 @@ def test_decrease_that_dynamodb_refuses_changes_nothing_and_the_ceiling_is_the_p
     stage.tick()
     assert stage.capacity("orders") == Units(7, 296)
     assert stage.bounds(WRITE) == PLANNED
+
+
+@pytest.mark.parametrize("mode", [Mode.FLOOR, Mode.DIRECT])
+@given(lateness=st.lists(st.integers(0, 18), min_size=8, max_size=8))
+def test_each_hour_is_lowered_in_however_many_seconds_late_runs_begin(mode: Mode, lateness: list[int]) -> None:
+    stage = _late(mode)
+    begun = stage.now()
+    for hour, seconds in enumerate(lateness):
+        stage.advance(begun + hour * 60 * MINUTE + timedelta(seconds=seconds) - stage.now())
+        outcome = stage.tick()
+        assert stage.capacity("orders").write < 60, (hour, outcome.notes)
+        assert stage.now() - begun < hour * 60 * MINUTE + timedelta(seconds=25), "the hour is not left"
+        stage.advance(10 * MINUTE)
+        stage.provision("orders", Units(7, 300))
+
+
+def test_run_for_a_job_does_not_wait_for_a_decrease() -> None:
+    stage = _late(Mode.DIRECT)
+    for units in (299, 298, 297, 296):
+        stage.provision("orders", Units(7, units))
+    stage.advance(60 * MINUTE - timedelta(seconds=2))
+    began = stage.now()
+    stage.serve({"highwater": "boost", "tables": ["orders"]})
+    assert (stage.capacity("orders"), stage.now()) == (Units(7, 296), began)
 
 
 def _tick(stage: Stage) -> RunOutcome:

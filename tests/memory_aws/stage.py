@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -204,6 +205,7 @@ class Stage:
             region_of=region_of or self.region_of,
             hand_on=self.handed_on.append,
             kept=self.kept,
+            pause=lambda seconds: self.advance(timedelta(seconds=math.ceil(seconds))),
         )
         return scaler.serve({"time": self.now().isoformat()} | event, lambda: seconds)
 

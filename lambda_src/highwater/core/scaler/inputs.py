@@ -110,10 +110,12 @@ class Clock:
         turn_minute: The minute since 1970 of the event that started the turn. It says whose turn it is.
         now: The aware instant that decisions are made for: AWS's own time when the scaler looked, or the event's where
             that is later. A run that waited in a queue must not decide for the past.
+        patience: How long the run waits, if need be, until DynamoDB accepts a decrease. By default not at all.
     """
 
     turn_minute: int
     now: datetime
+    patience: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +192,7 @@ class TargetState:
         quota_units: The account's quota per table and index.
         budget: The day's decreases that are used, for DIRECT mode.
         lacks_leases: Whether the leases could not be read, so that boosts may be live that nobody knows of.
+        patience: How long the run waits, if need be, until DynamoDB accepts a decrease.
     """
 
     index: str | None
@@ -207,6 +210,7 @@ class TargetState:
     quota_units: int = DEFAULT_TABLE_QUOTA_UNITS
     budget: DecreaseBudget = field(default_factory=DecreaseBudget)
     lacks_leases: bool = False
+    patience: timedelta = timedelta(0)
 
     @property
     def capacity_units(self) -> int:

@@ -466,7 +466,8 @@ def _lowered_to(answer: Answer, state: TargetState, seen: Observation, now: date
     is_late = now.minute >= LOWERED_FROM_MINUTE
     is_sure = not state.lacks_leases and not any(seen.throttled_units[-_THROTTLED_MINUTES:])
     is_worth_it = answer.units * 100 < state.capacity_units * (100 - _TOLERANCE_PERCENT)
-    return answer.units if is_late and is_sure and is_worth_it and state.budget.allows(now) else None
+    may_lower = state.budget.allows(now + state.patience)
+    return answer.units if is_late and is_sure and is_worth_it and may_lower else None
 
 
 def _mind_hour_and_budget(answer: Answer, settings: ScalerSettings, state: TargetState, now: datetime) -> None:
@@ -476,7 +477,7 @@ def _mind_hour_and_budget(answer: Answer, settings: ScalerSettings, state: Targe
         minute = settings.lower_from_minute
         sentence = f"the hour is paid for at its highest value: not lowered before minute {minute}"
         answer.become(not_lower, LimitCode.PAID_HOUR, sentence)
-    elif not state.budget.allows(now):
+    elif not state.budget.allows(now + state.patience):
         at = state.budget.next_allowed(now)
         sentence = f"the day's decreases are used: the next is allowed at {at:%H:%M:%S} UTC"
         answer.become(not_lower, LimitCode.DECREASE_BUDGET, sentence)

@@ -210,6 +210,7 @@ def _decide(
         quota_units=scaled.plan.table_quota_units,
         budget=resource.budget,
         lacks_leases=seen.lacks_leases,
+        patience=clock.patience,
     )
     if not scaled.mode.follows_demand:
         return decide_by_plan(state)

@@ -24,6 +24,10 @@ from highwater.core.scaler.attention import (
 from highwater.core.schedule.bounds import bounds_at
 from highwater.handlers.scaler.event import BOOST, TICK, ScalerEvent
 
+# Capacity is lowered at the same minute of each hour, and a decrease is accepted an hour after the last one. Runs begin
+# some seconds early or late, so that without waiting every second hour's decrease would come too soon, and be lost.
+_DECREASE_PATIENCE = timedelta(seconds=20)
+
 
 @dataclass(frozen=True, slots=True)
 class ThresholdChange:
@@ -268,7 +272,8 @@ def _clock(event: ScalerEvent, service: datetime, outcome: RunOutcome) -> Clock:
             "the scaler decides for AWS's time"
         )
         of_event = service
-    return Clock(_minute(of_event), max(of_event, service))
+    patience = _DECREASE_PATIENCE if event.kind == TICK else timedelta(0)
+    return Clock(_minute(of_event), max(of_event, service), patience)
 
 
 def _read_consumption(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -120,6 +121,7 @@ class Scaler:
         report: Logs the outcome of a run.
         plan_cache: Plans that earlier runs have read.
         kept: The coordinator's table; by default there is none.
+        pause: Sleeps for the given number of seconds.
     """
 
     options: Options = field(default_factory=Options)
@@ -128,6 +130,7 @@ class Scaler:
     report: Callable[[RunOutcome, str], None] = report
     plan_cache: PlanCache = field(default_factory=PlanCache)
     kept: Kept = NOTHING_KEPT
+    pause: Callable[[float], None] = time.sleep
 
     def serve(self, document: dict[str, Any], remaining_seconds: Callable[[], float]) -> RunOutcome:
         """Run for one event.
@@ -147,6 +150,7 @@ class Scaler:
             plan_cache=self.plan_cache,
             options=self.options,
             kept=self.kept,
+            pause=self.pause,
         )
         outcome = run.run()
         self.report(outcome, self.options.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -87,6 +88,7 @@ class ScalerRun:
         options: The scaler's options.
         outcome: The outcome so far.
         kept: The coordinator's table; by default there is none.
+        pause: Sleeps for the given number of seconds.
     """
 
     event: ScalerEvent
@@ -96,6 +98,7 @@ class ScalerRun:
     options: Options = field(default_factory=Options)
     outcome: RunOutcome = field(default_factory=RunOutcome)
     kept: Kept = NOTHING_KEPT
+    pause: Callable[[float], None] = time.sleep
 
     def run(self) -> RunOutcome:
         """Set floor or capacity of every target that is due.
@@ -240,7 +243,8 @@ class ScalerRun:
         outcome = RunOutcome()
         seen = see_table(region, due, gathered, outcome, self.kept)
         reviewed = review(due.scaled, seen, gathered.clock)
-        return Application(region, gathered, seen, reviewed, self.options.dry_run, outcome, self.kept).apply()
+        dry_run = self.options.dry_run
+        return Application(region, gathered, seen, reviewed, dry_run, self.pause, outcome, self.kept).apply()
 
 
 class _OutOfTimeError(Exception):
