@@ -7,10 +7,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import CdkCli
 from tests.command import Command
+from tests.core.examples import SAME_EACH_TIME
+
+# a busy machine changes nothing: no example has to end within a time
+settings.register_profile(
+    "same", deadline=None, derandomize=SAME_EACH_TIME, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("same")
 
 
 @pytest.fixture

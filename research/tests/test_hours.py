@@ -22,7 +22,7 @@ def _usd_of(hours: list[tuple[float, float]], chosen: set[int]) -> float:
     return total + sum(hours[edge][1] for edge in edges)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(_hours)
 def test_best_hours_of_a_day_are_the_cheapest_of_all_choices(hours: list[tuple[float, float]]) -> None:
     places = range(len(hours))

@@ -22,7 +22,7 @@ from highwater.core.units import Dimension
 from tests.client.memory_shards import MemoryShards, Raw, order
 from tests.client.memory_table import refused
 from tests.client.virtual_clock import Clock
-from tests.core.examples import SAME_EACH_TIME, examples
+from tests.core.examples import examples
 
 HOUR = timedelta(hours=1)
 BEGUN = datetime(2026, 12, 1, tzinfo=UTC)
@@ -78,7 +78,7 @@ def _plain(items: Sequence[Raw], *, is_forward: bool) -> list[Raw]:
     return sorted(items, key=lambda item: order(item["sk"]), reverse=not is_forward)
 
 
-@settings(max_examples=examples(400), deadline=None, derandomize=SAME_EACH_TIME)
+@settings(max_examples=examples(400))
 @given(_written(), st.integers(1, 9), st.booleans(), st.integers(1, 4))
 def test_query_is_the_plain_sort_of_all_items(written: Any, page: int, is_forward: bool, workers: int) -> None:
     key, items, _ = written
@@ -89,7 +89,7 @@ def test_query_is_the_plain_sort_of_all_items(written: Any, page: int, is_forwar
     assert (found.requests, found.units, found.scanned) == (len(client.asked), len(client.asked) * 0.5, len(items))
 
 
-@settings(max_examples=examples(400), deadline=None, derandomize=SAME_EACH_TIME)
+@settings(max_examples=examples(400))
 @given(_written(), st.integers(1, 9), st.booleans(), st.data())
 def test_cursor_continues_at_any_item_with_any_limit(written: Any, page: int, is_forward: bool, data: Any) -> None:
     key, items, _ = written
@@ -115,7 +115,7 @@ def test_cursor_continues_at_any_item_with_any_limit(written: Any, page: int, is
     assert got == _plain(items_wanted, is_forward=is_forward)
 
 
-@settings(max_examples=examples(200), deadline=None, derandomize=SAME_EACH_TIME)
+@settings(max_examples=examples(200))
 @given(_written())
 def test_query_of_a_span_has_all_items_that_were_written_in_it(written: Any) -> None:
     key, items, begin = written

@@ -88,7 +88,7 @@ def test_items_may_become_nothing_several_actions_or_another_item() -> None:
 
 
 # threads and files take their time
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 300), st.lists(st.integers(0, 40), max_size=5))
 def test_transform_that_is_cut_off_anywhere_goes_on_and_misses_nothing(count: int, cuts: list[int]) -> None:
     table = Orders.of(count)

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from highwater.core import DecreaseBudget, refused_decreases
-from tests.core.examples import SAME_EACH_TIME, examples
+from tests.core.examples import examples
 
 SPACING = timedelta(seconds=3600)
 DAY = datetime(2027, 3, 4, tzinfo=UTC)
 NOON = DAY + timedelta(hours=12)
-law = settings(max_examples=examples(150), deadline=None, derandomize=SAME_EACH_TIME)
+law = settings(max_examples=examples(150))
 instants = st.lists(st.integers(0, 3 * 86_400 - 1).map(lambda s: DAY + timedelta(seconds=s)), max_size=60).map(sorted)
 bursts = st.lists(st.integers(0, 20 * 60).map(lambda s: NOON + timedelta(minutes=s)), max_size=40).map(sorted)
 

@@ -26,7 +26,7 @@ from highwater.core.scaler import (
     wanted_units,
 )
 from highwater.core.scaler.regret import Regret
-from tests.core.examples import SAME_EACH_TIME, examples
+from tests.core.examples import examples
 
 NOW = datetime(2027, 3, 4, 10, 3, 40, tzinfo=UTC)
 LATE = NOW.replace(minute=52)
@@ -37,7 +37,7 @@ FLOOR = ScalerSettings(
 )
 
 DIRECT = replace(FLOOR, mode=Mode.DIRECT, forecast_target_percent=120)
-law = settings(max_examples=examples(300), deadline=None, derandomize=SAME_EACH_TIME)
+law = settings(max_examples=examples(300))
 
 
 def minute_of(at: datetime) -> int:

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from highwater.core import DecreaseBudget, Dimension
 from highwater.core.scaler import Decision, Observation, ScalerSettings, TargetState, decide, in_one_call, wanted_units
 from highwater.core.scaler.stages import MISSING_AFTER
-from tests.core.examples import SAME_EACH_TIME, examples
+from tests.core.examples import examples
 
 _START = datetime(2027, 3, 4, 21, 40, 20, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)
@@ -186,7 +186,7 @@ class _Direct(_Scaled):
             assert self.world.current <= max(min(self.world.ceiling, _QUOTA), self.before)
 
 
-_run = settings(max_examples=examples(150), stateful_step_count=30, deadline=None, derandomize=SAME_EACH_TIME)
+_run = settings(max_examples=examples(150), stateful_step_count=30)
 TestFloor = _Floor.TestCase
 TestFloor.settings = _run
 TestDirect = _Direct.TestCase

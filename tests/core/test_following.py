@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater.core.pacing import MILLIUNITS, NANOSECONDS, Follower, RateGoal, Shown
@@ -110,7 +110,6 @@ def test_goal_follows_the_table_if_it_is_a_share_or_slow() -> None:
     assert RateGoal(percent=7).rate_at(0) == 1
 
 
-@settings(deadline=None)
 @given(
     goal=st.integers(1, 50_000_000),
     looks=st.lists(
@@ -142,7 +141,6 @@ def test_slow_start_never_asks_for_more_than_its_goal_or_than_capacity_and_a_sev
 
 
 @pytest.mark.parametrize("percent", [1, 25, 69])
-@settings(deadline=None)
 @given(provisioned=st.integers(1, 40_000), others=st.integers(0, 50_000))
 def test_share_below_the_target_never_drives_the_capacity_up(percent: int, provisioned: int, others: int) -> None:
     rate = share(percent).rate(0, shown(provisioned, others, target_percent=70))

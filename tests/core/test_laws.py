@@ -46,7 +46,7 @@ from tests.core.aas_model import (
     minute_of,
     play,
 )
-from tests.core.examples import SAME_EACH_TIME, examples
+from tests.core.examples import examples
 
 DAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 SIXTY_DAYS = 60 * DAY
@@ -74,8 +74,6 @@ READ, WRITE = Capacity.fixed(7), Capacity.autoscaled(min_capacity=5, max_capacit
 def law(count: int) -> settings:
     return settings(
         max_examples=examples(count),
-        deadline=None,
-        derandomize=SAME_EACH_TIME,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )
 

@@ -22,7 +22,7 @@ from highwater.core.scaler import (
     review,
 )
 from highwater.core.scaler.attention import may_be_lowered
-from tests.core.examples import SAME_EACH_TIME, examples
+from tests.core.examples import examples
 from tests.core.test_review import PLAN, READ, WRITE
 
 LATE = datetime(2027, 3, 4, 10, 57, 40, tzinfo=UTC)
@@ -143,7 +143,7 @@ def test_direct_mode_lowers_by_its_own_call() -> None:
     assert (write.lowered, write.decision.granted) == (None, 53)
 
 
-@settings(max_examples=examples(300), derandomize=SAME_EACH_TIME)
+@settings(max_examples=examples(300))
 @given(
     units=st.integers(0, 600),
     capacity=st.integers(1, 700),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from highwater.core import Capacity, HighWaterMark, IndexCapacity, Plan, Window
-from tests.core.examples import SAME_EACH_TIME, examples
+from tests.core.examples import examples
 
 READ, WRITE = (
     Capacity.autoscaled(min_capacity=11, max_capacity=110),
@@ -73,7 +73,7 @@ plans: SearchStrategy[Plan] = st.builds(
 )
 
 
-@settings(max_examples=examples(150), deadline=None, derandomize=SAME_EACH_TIME)
+@settings(max_examples=examples(150))
 @given(plans)
 def test_plan_read_back_from_its_json_is_the_plan(plan: Plan) -> None:
     again = Plan.from_json(plan.to_json())

@@ -23,10 +23,10 @@ from highwater.core.pulses import (
     pulse_sort_key,
     slots_of_items,
 )
-from tests.core.examples import SAME_EACH_TIME, examples
+from tests.core.examples import examples
 
 READ, WRITE = Dimension.READ, Dimension.WRITE
-law = settings(max_examples=examples(200), deadline=None, derandomize=SAME_EACH_TIME)
+law = settings(max_examples=examples(200))
 _keys = st.tuples(st.none() | st.text(min_size=1, max_size=20), st.sampled_from([READ, WRITE]))
 
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from highwater.core.pulses import BELIEVED_SECONDS, Hint, Slots, level_after, outlasts, slot_at
-from tests.core.examples import SAME_EACH_TIME, examples
+from tests.core.examples import examples
 
-law = settings(max_examples=examples(300), deadline=None, derandomize=SAME_EACH_TIME)
+law = settings(max_examples=examples(300))
 _units = st.integers(0, 50_000)
 
 

@@ -21,7 +21,6 @@ from highwater.core.units import Units
 from highwater.handlers.deploy import marks
 from highwater.handlers.deploy.response import Outcome, failure, success
 from highwater.handlers.deploy.waiting import Patience
-from tests.core.examples import SAME_EACH_TIME
 from tests.handlers.serving import KilledError, Serving, Wanted, marks_event
 from tests.memory_aws.bench import Bench
 from tests.memory_aws.wire import Call, Fault, at, lost_answer, no_connection, refusal, rewritten
@@ -291,8 +290,6 @@ def _wanted(kind: str) -> Wanted:
 
 @settings(
     max_examples=60,
-    deadline=None,
-    derandomize=SAME_EACH_TIME,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater.core import Capacity, HighWaterMark, Plan, Window
@@ -201,7 +201,6 @@ SHORT = Engine(traffic=writes(70, 700, 70), prices=load_prices())
         _changed("boost", BOOST | {"start": "2026-11-03T10:01"}).map(lambda more: proposal(**more)),
     )
 )
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_any_json_is_answered_or_refused_with_one_line(given_plan: object) -> None:
     said = ""
     try:

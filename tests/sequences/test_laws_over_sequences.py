@@ -25,7 +25,6 @@ def test_laws_over_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
         settings=settings(
             max_examples=_STORIES,
             stateful_step_count=_STEPS,
-            deadline=None,
             # the same stories in every run of make test; make sequences draws new ones each time
             derandomize=_STORIES == _STORIES_BY_DEFAULT,
             database=None,

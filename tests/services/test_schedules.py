@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from highwater_lab.services.schedules import parse_expression
-from tests.core.examples import SAME_EACH_TIME, examples
+from tests.core.examples import examples
 
 _UTC = ZoneInfo("UTC")
 _NEW_YORK = ZoneInfo("America/New_York")
@@ -316,7 +316,7 @@ _PIECE = st.one_of(
 )
 
 
-@settings(max_examples=examples(300), deadline=None, derandomize=SAME_EACH_TIME)
+@settings(max_examples=examples(300))
 @given(st.permutations(["0", "9", "?", "*", "MON", "*"]), st.integers(0, 5), _PIECE, st.booleans())
 def test_any_cron_text_is_refused_with_value_error_or_runs_later_than_asked(
     shuffled: list[str], place: int, piece: str, in_order: bool
@@ -335,7 +335,7 @@ def test_any_cron_text_is_refused_with_value_error_or_runs_later_than_asked(
     assert at is None or at > _START
 
 
-@settings(max_examples=examples(150), deadline=None, derandomize=SAME_EACH_TIME)
+@settings(max_examples=examples(150))
 @given(st.text(max_size=30))
 def test_any_text_is_refused_with_value_error_or_read(text: str) -> None:
     for whole in (text, f"at({text})", f"rate({text})", f"cron({text})"):
@@ -361,7 +361,7 @@ _ZONES = st.sampled_from(["UTC", "America/New_York", "Australia/Lord_Howe", "Afr
 _INSTANTS = st.datetimes(datetime(2027, 1, 1), datetime(2032, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 
 
-@settings(max_examples=examples(80), deadline=None, derandomize=SAME_EACH_TIME)
+@settings(max_examples=examples(80))
 @given(_SCHEDULES, _ZONES, st.lists(_INSTANTS, min_size=2, max_size=5))
 def test_next_run_is_later_than_asked_and_never_goes_back(text: str, zone: str, instants: list[datetime]) -> None:
     expression = parse_expression(text, ZoneInfo(zone), _START)

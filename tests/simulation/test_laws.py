@@ -14,7 +14,7 @@ from highwater_lab.policies.catalogue import POLICY_NAMES, run_policy
 from highwater_lab.policies.clairvoyant import clairvoyant
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic
-from tests.core.examples import SAME_EACH_TIME, examples
+from tests.core.examples import examples
 from tests.simulation.tables import READ, START, WRITE, table, tracked
 
 RATES = st.one_of(st.integers(0, 300), st.integers(0, 12_000), st.just(0))
@@ -56,7 +56,7 @@ def _check_conservation(run: Run, traffic: Traffic, setup: TableSetup) -> None:
 
 
 @given(SHAPES, SHAPES, st.sampled_from(NAMES), KEYS)
-@settings(max_examples=examples(120), deadline=None, derandomize=SAME_EACH_TIME)
+@settings(max_examples=examples(120))
 def test_every_policy_conserves_demand(
     shape: list[tuple[int, int]], reads: list[tuple[int, int]], policy: str, keys: KeyDistribution
 ) -> None:
@@ -76,7 +76,7 @@ def test_every_policy_conserves_demand(
 
 
 @given(SHAPES, st.integers(1, 3_000), st.integers(1, 3_000))
-@settings(max_examples=examples(150), deadline=None, derandomize=SAME_EACH_TIME)
+@settings(max_examples=examples(150))
 def test_more_capacity_never_throttles_more(shape: list[tuple[int, int]], units: int, more: int) -> None:
     traffic = _traffic(shape)
     small = run_policy("declared", table(TargetSetup.fixed(units)), traffic)
@@ -85,7 +85,7 @@ def test_more_capacity_never_throttles_more(shape: list[tuple[int, int]], units:
 
 
 @given(SHAPES, st.sampled_from(NAMES))
-@settings(max_examples=examples(60), deadline=None, derandomize=SAME_EACH_TIME)
+@settings(max_examples=examples(60))
 def test_minutes_and_seconds_of_the_same_rate_are_the_same(shape: list[tuple[int, int]], policy: str) -> None:
     setup = table(
         tracked(high=9_000), indexes=(ResourceSetup(index="by_a", read=tracked(), write=tracked(high=2_000)),)
@@ -99,7 +99,7 @@ def test_minutes_and_seconds_of_the_same_rate_are_the_same(shape: list[tuple[int
 
 
 @given(SHAPES, SHAPES, st.sampled_from([name for name in NAMES if name != "on-demand"]), st.integers(0, 59))
-@settings(max_examples=examples(150), deadline=None, derandomize=SAME_EACH_TIME)
+@settings(max_examples=examples(150))
 def test_no_policy_without_throttles_costs_less_than_the_clairvoyant_bound(
     shape: list[tuple[int, int]], reads: list[tuple[int, int]], policy: str, late: int
 ) -> None:
@@ -114,7 +114,7 @@ def test_no_policy_without_throttles_costs_less_than_the_clairvoyant_bound(
 
 
 @given(SHAPES, st.integers(1, 20_000), st.sampled_from([50, 70, 90]))
-@settings(max_examples=examples(100), deadline=None, derandomize=SAME_EACH_TIME)
+@settings(max_examples=examples(100))
 def test_bounds_and_budget_hold_under_target_tracking(shape: list[tuple[int, int]], high: int, target: int) -> None:
     low = max(1, high // 20)
     run = run_policy("declared", table(tracked(low=low, high=high, target=target)), _traffic(shape))

@@ -29,7 +29,7 @@ from tests.traffic.shapes import (
 READ, WRITE = Dimension.READ, Dimension.WRITE
 STREAMS = (Stream(None, READ), Stream(None, WRITE), Stream("by_status", READ), Stream("by.Status-2", WRITE))
 randoms = st.integers(0, 2**32).map(Random)
-slow_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+slow_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @st.composite
