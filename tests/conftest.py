@@ -31,6 +31,8 @@ def command(tmp_path: Path) -> Command:
 # The process of the CDK's classes reads this when the first test module imports them. tests/security asks for these
 # rules; subprocesses, such as the CDK CLI, keep them.
 os.environ["CDK_VALIDATION"] = "false"
+# each run of the CDK CLI would start another process that reports to AWS
+os.environ["CDK_DISABLE_CLI_TELEMETRY"] = "true"
 
 
 # fixtures that start a local cloud

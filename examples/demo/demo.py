@@ -157,7 +157,8 @@ def _run(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
 
 
 def _environment(cloud: LocalCloud) -> dict[str, str]:
-    return os.environ | cloud.environment() | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"}
+    quiet = {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20", "CDK_DISABLE_CLI_TELEMETRY": "true"}
+    return os.environ | cloud.environment() | quiet
 
 
 def main(arguments: Sequence[str] = ()) -> int:
