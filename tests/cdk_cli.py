@@ -51,10 +51,7 @@ class CdkCli:
                 "--ci",
             ],
             cwd=ROOT,
-            # the CDK's own rules take most of a synth and only print; tests/security asks for them
-            env=os.environ
-            | self.cloud.environment()
-            | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20", "CDK_VALIDATION": "false"},
+            env=os.environ | self.cloud.environment() | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"},
             capture_output=True,
             text=True,
             check=False,

@@ -29,7 +29,7 @@ def command(tmp_path: Path) -> Command:
 
 # The CDK checks every template against rules of its own, which takes most of a synth, and only prints what it finds.
 # The process of the CDK's classes reads this when the first test module imports them. tests/security asks for these
-# rules; subprocesses, such as the CDK CLI, keep them.
+# rules.
 os.environ["CDK_VALIDATION"] = "false"
 # each run of the CDK CLI would start another process that reports to AWS
 os.environ["CDK_DISABLE_CLI_TELEMETRY"] = "true"
@@ -47,11 +47,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         needs = folder in _FOLDERS_OF_CLOUDS or not _CLOUDS.isdisjoint(getattr(item, "fixturenames", ()))
         if needs and item.get_closest_marker("quick") is None:
             item.add_marker(pytest.mark.cloud)
-
-
-def pytest_collection_finish() -> None:
-    """By now that process runs if there is a test that needs it."""
-    os.environ.pop("CDK_VALIDATION", None)
 
 
 @pytest.fixture(scope="session")

@@ -192,7 +192,7 @@ def repository(tmp_path: Path) -> Path:
 
 @pytest.mark.cloud
 def test_old_app_is_synthesized_from_a_revision_which_leaves_nothing_behind(repository: Path) -> None:
-    environment = os.environ | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20", "CDK_VALIDATION": "false"}
+    environment = os.environ | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"}
     cdk = str(ROOT / "node_modules" / ".bin" / "cdk")
     subprocess.run([cdk, "synth", "--quiet"], cwd=repository, check=True, capture_output=True, env=environment)
     command = [SCRIPT, "rehearse", "cdk.out", "--against", "main"]

@@ -226,8 +226,6 @@ def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> N
             "XDG_STATE_HOME": str(tmp_path),
             "CDK_OUTDIR": str(tmp_path / "cdk.out"),
             "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
-            # the CDK's own rules take most of a synth and only print; tests/security asks for them
-            "CDK_VALIDATION": "false",
         },
         capture_output=True,
         text=True,

@@ -22,12 +22,6 @@ from tests.cdk_cli import ROOT
 pytestmark = pytest.mark.xdist_group("demo")
 
 
-@pytest.fixture(autouse=True)
-def _without_the_cdks_own_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take most of a synth and only print; tests/security asks for them."""
-    monkeypatch.setenv("CDK_VALIDATION", "false")
-
-
 @pytest.fixture(scope="module")
 def demo() -> ModuleType:
     spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo" / "demo.py")

@@ -133,8 +133,7 @@ def test_wheels_in_an_empty_environment_synthesize_an_example(wheels: dict[str, 
     done = subprocess.run(
         [str(python), str(app)],
         cwd=tmp_path,
-        env=_clean_environment()
-        | {"CDK_OUTDIR": str(out), "CDK_VALIDATION": "false", "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"},
+        env=_clean_environment() | {"CDK_OUTDIR": str(out), "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"},
         capture_output=True,
         text=True,
         check=False,
