@@ -230,6 +230,29 @@ def test_table_that_the_process_may_not_tell_of_is_left_alone_for_longer_and_lon
     assert process.pulse.meter.is_told("orders"), "it was granted in between"
 
 
+def test_log_says_once_for_each_table_that_its_pulses_arrive(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "highwater.pulse")
+    throttled = ClientError({"Error": {"Code": "ThrottlingException", "Message": "no"}}, "UpdateItem")
+    process = Process(Table(error=throttled))
+
+    def said() -> list[str]:
+        return [message for message in caplog.messages if message.startswith("highwater:")]
+
+    assert said() == []
+    process.table.error = None
+    for _ in range(3):
+        process.ask(10, seconds=31)
+        process.ask(7, table="carts")
+    assert said() == [
+        f"highwater: pulses of table {table} arrive, in the coordinator's table pulses" for table in ("orders", "carts")
+    ]
+    # as after a fork
+    process.pulse.begin_anew()
+    process.ask(10, seconds=5)
+    process.ask(10, seconds=31)
+    assert said()[2:] == said()[:1]
+
+
 def test_coordinator_that_refuses_ends_the_pulses_of_that_table_alone(caplog: pytest.LogCaptureFixture) -> None:
     process = Process(Table(hint=None), Coordinator(error=BoostRefusedError(404, "orders: no plan")))
     assert not process.pulse.meter.is_told("orders")

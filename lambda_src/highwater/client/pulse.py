@@ -366,6 +366,11 @@ class Pulse:
             fleet = beat.fleet or FleetTable(self.dynamodb, self._find_table(), table)
             beat.fleet = fleet
             fleet.add(amounts)
+            if not beat.has_arrived:
+                _LOG.info(
+                    "highwater: pulses of table %s arrive, in the coordinator's table %s", table, fleet.pulse_table
+                )
+                beat.has_arrived = True
             self._standing(table).denied.succeed()
             _LOG.debug("told of %s: %.1f units in %.1f s", table, told, since)
             # the present slot's sum is not complete yet, but may already be near the capacity
@@ -493,7 +498,8 @@ class _Pace(Enum):
 class _Beat:
     """When, and with what demand, a process last sent a pulse of a table.
 
-    *is_kept* says that the pulse could not be written, so that its amounts wait for another one.
+    *is_kept* says that the pulse could not be written, so that its amounts wait for another one; *has_arrived* that one
+    was written.
     """
 
     told_at: float
@@ -502,6 +508,7 @@ class _Beat:
     capacity: int = 0
     is_near: bool = False
     is_kept: bool = False
+    has_arrived: bool = False
     fleet: FleetTable | None = None
 
     def is_urgent(self, refused: set[TargetKey], slot: int) -> bool:
