@@ -64,6 +64,11 @@ def test_rate_leaves_the_tables_headroom_as_it_is() -> None:
         ({"at": "2027-03-04T02:02:30Z"}, 0, 32),
         ({"at": "2027-03-04T01:00:00Z"}, 0, 30),
         ({"minutes": 1_440, "at": "2027-03-05T02:00:30Z"}, 24 * 60 - 5, 24 * 60),
+        ({"sent": "2027-03-04T01:43:30Z"}, 0, 13),
+        ({"sent": "2027-03-04T01:51:30Z", "hold": "start", "minutes": 18}, 0, 1),
+        ({"sent": "2027-03-04T01:00:30Z", "at": "2027-03-04T01:53:30Z"}, 0, 23),
+        ({"sent": "2027-03-04T01:43:30Z", "at": "2027-03-04T02:30:30Z"}, 25, 35),
+        ({"sent": "2027-03-04T09:00:00Z"}, 0, 30),
     ],
 )
 def test_lease_lasts_as_long_as_was_asked_for(members: dict[str, Any], start: int, minutes: int) -> None:
@@ -77,7 +82,7 @@ def test_lease_lasts_as_long_as_was_asked_for(members: dict[str, Any], start: in
         (
             {"writes": 5},
             "boost: unknown member 'writes'; allowed: at, hold, id, index, is_all_or_nothing, minutes, "
-            "read, read_rate, read_total, reason, table, write, write_rate, write_total; did you mean write?",
+            "read, read_rate, read_total, reason, sent, table, write, write_rate, write_total; did you mean write?",
         ),
         ({}, "boost: asks for no units; give one of read, read_total, read_rate, write, write_total, write_rate"),
         ({"write": 5, "write_rate": 5}, "boost: write is asked for twice; give one of write, write_total, write_rate"),
@@ -92,6 +97,20 @@ def test_lease_lasts_as_long_as_was_asked_for(members: dict[str, Any], start: in
         (
             {"write": 1, "at": "02:00"},
             "boost: at is '02:00'; allowed: an instant with its zone, such as 2027-03-04T05:06Z",
+        ),
+        (
+            {"write": 1, "sent": "noon"},
+            "boost: sent is 'noon'; allowed: an instant with its zone, such as 2027-03-04T05:06Z",
+        ),
+        (
+            {"write": 1, "sent": "2027-03-03T17:30:30Z"},
+            "orders: a boost from 2027-03-03 17:30 until 2027-03-03 18:00 UTC, which arrived at 2027-03-04 02:00 UTC, "
+            "is over; send a new event if the job still needs it",
+        ),
+        (
+            {"write": 1, "sent": "2027-03-04T01:30:30Z"},
+            "orders: a boost from 2027-03-04 01:30 until 2027-03-04 02:00 UTC, which arrived at 2027-03-04 02:00 UTC, "
+            "is over; send a new event if the job still needs it",
         ),
         ({"write": 1, "hold": "on"}, "boost: hold is 'on'; allowed: lease or start"),
         ({"write": 1, "reason": "x" * 201}, f"boost: reason is '{'x' * 59}; allowed: a line of up to 200 characters"),

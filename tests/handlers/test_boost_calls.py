@@ -28,12 +28,13 @@ def test_caller_is_whom_aws_authenticated() -> None:
         "renew",
         {"id": "x"},
     )
-    event = {"source": "acme.loader", "id": "0-1-2", "detail": {"table": "orders"}}
+    time = "2027-03-04T05:06:07Z"
+    event = {"source": "acme.loader", "id": "0-1-2", "time": time, "detail": {"table": "orders", "sent": "2099-01-01"}}
     told = read_boost_event(event)
     assert (told.caller, told.action, told.document) == (
         Caller("events/acme.loader"),
         "begin",
-        {"id": "0-1-2", "table": "orders"},
+        {"id": "0-1-2", "table": "orders", "sent": time},
     )
 
 

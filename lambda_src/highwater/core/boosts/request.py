@@ -94,6 +94,7 @@ _MEMBERS: Final = frozenset(
         "is_all_or_nothing",
         "minutes",
         "reason",
+        "sent",
         "table",
         *(f"{dimension}{kind}" for dimension in Dimension for kind in _KINDS),
     }
@@ -134,6 +135,8 @@ class BoostRequest:
         sizes: The requested units, by dimension; at least one.
         duration: The length of the lease, up to a day.
         at: The aware instant at which the job starts, `None` for now.
+        sent: The aware instant from which the lease lasts, if the request comes late, as an event may: it then gets
+            what is left of the lease. `None` for now.
         hold: How long the boost lasts.
         reason: The reason in the job's own words.
         is_all_or_nothing: Whether to grant nothing if not all can be granted.
@@ -145,6 +148,7 @@ class BoostRequest:
     sizes: Mapping[Dimension, Size]
     duration: timedelta
     at: datetime | None = None
+    sent: datetime | None = None
     hold: Hold = Hold.LEASE
     reason: str = ""
     is_all_or_nothing: bool = False
@@ -175,7 +179,8 @@ class BoostRequest:
             index=None if index is None else _name(document, "index"),
             sizes=_sizes(document),
             duration=read_minutes(document),
-            at=_instant(document.get("at")),
+            at=_instant(document, "at"),
+            sent=_instant(document, "sent"),
             hold=Hold(hold),
             reason=reason,
             is_all_or_nothing=whole,
@@ -194,8 +199,8 @@ class BoostRequest:
             shares_percent: Each index's share of the table's consumed write units, in percent. By default 100 each.
 
         Raises:
-            LeaseError: The table has no such index, the requested capacity is fixed, or the job starts in more than
-                seven days.
+            LeaseError: The table has no such index, the requested capacity is fixed, the job starts in more than seven
+                days, or the request comes so late that its lease is over.
         """
         targets = {target.key: target for target in plan.targets()}
         start, end = self._span(now)
@@ -215,13 +220,19 @@ class BoostRequest:
         return tuple(leases)
 
     def _span(self, now: datetime) -> tuple[datetime, datetime]:
-        at = now if self.at is None else max(self.at, now)
+        sent = now if self.sent is None else min(self.sent, now)
+        at = sent if self.at is None else max(self.at, sent)
         if at - now > FURTHEST:
             raise LeaseError(
                 f"{self.table}: a boost at {at:%Y-%m-%d %H:%M} UTC; allowed: up to {FURTHEST.days} days ahead; "
                 "declare a window for what is known longer before"
             )
         end = at + min(self.duration, START_HOLD if self.hold is Hold.START else LONGEST - LEAD)
+        if end <= now:
+            raise LeaseError(
+                f"{self.table}: a boost from {at:%Y-%m-%d %H:%M} until {end:%Y-%m-%d %H:%M} UTC, which arrived at "
+                f"{now.astimezone(UTC):%Y-%m-%d %H:%M} UTC, is over; send a new event if the job still needs it"
+            )
         return max(now, at - LEAD), end
 
     def _lease(self, target: Target, units: int, size: Size, owner: str, start: datetime, end: datetime) -> Lease:
@@ -288,7 +299,8 @@ def _capacity_units(size: Size, target: Target) -> int:
     return units_for_rate(size.units, int(target.capacity.target_utilization_percent or 100))
 
 
-def _instant(text: object) -> datetime | None:
+def _instant(document: Mapping[str, Any], member: str) -> datetime | None:
+    text = document.get(member)
     if text is None:
         return None
     try:
@@ -301,7 +313,7 @@ def _instant(text: object) -> datetime | None:
     except OverflowError:
         # the first or the last day of the calendar, in a zone in which it is another day
         pass
-    raise LeaseError(f"boost: at is {_shown(text)}; allowed: an instant with its zone, such as 2027-03-04T05:06Z")
+    raise LeaseError(f"boost: {member} is {_shown(text)}; allowed: an instant with its zone, such as 2027-03-04T05:06Z")
 
 
 def _name(document: Mapping[str, Any], member: str) -> str:

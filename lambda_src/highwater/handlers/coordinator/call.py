@@ -94,12 +94,15 @@ def read_boost_event(event: dict[str, Any]) -> Call:
 
     The caller is the event's source: the rule passes only granted sources, and IAM decides which identities may put
     events with them. If the detail has no id, the boost gets the event's id, which is the same when an event is
-    delivered twice.
+    delivered twice. Its lease lasts from the event's time: one that comes late, from a dead-letter queue or an archive,
+    gets what is left.
     """
     detail = event.get("detail")
     if not isinstance(detail, dict):
         raise RefusedError(400, "boost: detail is no JSON object")
-    return _call(Caller.of_events(str(event.get("source"))), {"id": str(event.get("id")), **detail})
+    return _call(
+        Caller.of_events(str(event.get("source"))), {"id": str(event.get("id")), **detail, "sent": event.get("time")}
+    )
 
 
 def _member(document: Any, *path: str) -> Any:
