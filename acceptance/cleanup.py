@@ -73,18 +73,20 @@ class Cleanup:
 
     def _delete_stack(self, stack: str) -> None:
         self._wait(lambda: not self._is_updating(stack), "come to rest")
-        began = self.place.status().now
-        while (status := self._status(stack)) != _GONE:
-            if status == _FAILED and self.place.status().now - began >= _AGAIN_FOR:
-                minutes = _AGAIN_FOR // timedelta(minutes=1)
-                raise CleanupError(f"{status} for {minutes} minutes of trying; its events in the console say why")
-            self.place.client("cloudformation").delete_stack(StackName=stack)
-            # a terminal or pipe that is gone raises OSError, and rich ends the program for it
-            with contextlib.suppress(OSError, SystemExit):
-                self.console.print(f"delete stack {stack}", highlight=False)
-            self._wait(lambda: self._status(stack) in (_GONE, _FAILED), "be deleted")
-            if self._status(stack) == _FAILED:
-                self.place.let_pass(_AGAIN_EVERY)
+        if self.place.seconds_until(lambda: self._is_deleted(stack), _AGAIN_FOR, _AGAIN_EVERY) is None:
+            minutes = _AGAIN_FOR // timedelta(minutes=1)
+            raise CleanupError(f"{_FAILED} for {minutes} minutes of trying; its events in the console say why")
+
+    def _is_deleted(self, stack: str) -> bool:
+        """Whether a stack is gone, after one more try to delete it if it is not."""
+        if self._status(stack) == _GONE:
+            return True
+        self.place.client("cloudformation").delete_stack(StackName=stack)
+        # a terminal or pipe that is gone raises OSError, and rich ends the program for it
+        with contextlib.suppress(OSError, SystemExit):
+            self.console.print(f"delete stack {stack}", highlight=False)
+        self._wait(lambda: self._status(stack) in (_GONE, _FAILED), "be deleted")
+        return self._status(stack) == _GONE
 
     def _is_updating(self, stack: str) -> bool:
         """Whether CloudFormation would refuse to delete it now; a stack that is being created can be deleted."""
@@ -109,11 +111,8 @@ class Cleanup:
             raise
 
     def _wait(self, is_done: Callable[[], bool], what: str) -> None:
-        began = self.place.status().now
-        while not is_done():
-            if self.place.status().now - began > _MOST:
-                raise CleanupError(f"waited an hour for it to {what}")
-            self.place.let_pass(_POLL)
+        if self.place.seconds_until(is_done, _MOST, _POLL) is None:
+            raise CleanupError(f"waited an hour for it to {what}")
 
 
 def find_leftovers(place: Place, prefix: str) -> list[str]:
@@ -123,11 +122,13 @@ def find_leftovers(place: Place, prefix: str) -> list[str]:
 
 def wait_for_nothing(place: Place, prefix: str) -> list[str]:
     """Look until nothing of a run is left; return what is left when the place has settled, as `find_leftovers` does."""
-    began = place.status().now
-    while left := find_leftovers(place, prefix):
-        if place.status().now - began > _SETTLES_WITHIN:
-            break
-        place.let_pass(_POLL)
+    left = list[str]()
+
+    def is_nothing() -> bool:
+        left[:] = find_leftovers(place, prefix)
+        return not left
+
+    place.seconds_until(is_nothing, _SETTLES_WITHIN, _POLL)
     return left
 
 

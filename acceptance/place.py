@@ -77,6 +77,15 @@ class Place:
         while (left := at - self.status().now) > timedelta(0):
             self.let_pass(left)
 
+    def seconds_until(self, holds: Callable[[], bool], within: timedelta, poll: timedelta) -> int | None:
+        """Ask again and again until *holds* is true; return the seconds that took, `None` if longer than *within*."""
+        began = self.status().now
+        while not holds():
+            if self.status().now - began > within:
+                return None
+            self.let_pass(poll)
+        return round((self.status().now - began).total_seconds())
+
     def side_by_side(self, loads: Sequence[Load], *watches: Callable[[], Any]) -> list[Any]:
         """Send the loads while the watches run; return the loads' reports, then what the watches return."""
         raise NotImplementedError

@@ -20,6 +20,8 @@ from highwater.core.names import TargetName
 MINUTE = timedelta(minutes=1)
 # Often enough to time what takes seconds, and far below the rates that AWS grants
 _POLL = timedelta(seconds=1)
+# Application Auto Scaling's answers are eventually consistent: what was just set is not always in the next one
+_SHOWN_WITHIN = timedelta(seconds=5)
 
 
 @dataclass(slots=True)
@@ -87,17 +89,36 @@ class Stage:
                 self.place.wait_until(at)
 
     def seconds_until(self, holds: Callable[[], bool], within: timedelta, poll: timedelta = _POLL) -> int | None:
-        """Ask again and again until *holds* is true; return the seconds that took, `None` if longer than *within*."""
-        began = self.now()
+        """Wait as the place does, at most until the deadline; return the seconds, `None` if longer than *within*."""
+
+        def holds_in_time() -> bool:
+            self.now()
+            return holds()
+
         with self.console.status(f"{self.part} …"):
-            while not holds():
-                if self.now() - began > within:
-                    return None
-                self.place.let_pass(poll)
-        return round((self.now() - began).total_seconds())
+            return self.place.seconds_until(holds_in_time, within, poll)
+
+    def settle(
+        self,
+        subject: str,
+        planned: object,
+        read: Callable[[Place, TargetName], object],
+        name: TargetName,
+        within: timedelta = _SHOWN_WITHIN,
+    ) -> int | None:
+        """Check that *planned* is read of a target within some time; return the seconds, `None` if it was not."""
+        seen: list[object] = []
+
+        def is_planned() -> bool:
+            seen[:] = [read(self.place, name)]
+            return seen == [planned]
+
+        took = self.seconds_until(is_planned, within)
+        self.check(subject, planned, *seen)
+        return took
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Part:
     """Something that the suite deploys, checks and measures.
 
@@ -109,3 +130,8 @@ class Part:
     minutes: int
     units: int
     run: Callable[[Stage], None]
+
+
+def part(*, minutes: int, units: int) -> Callable[[Callable[[Stage], None]], Part]:
+    """Make a part of a function: its name is the part's, and its docstring the title."""
+    return lambda run: Part(run.__name__, str(run.__doc__).removesuffix("."), minutes, units, run)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -22,19 +21,15 @@ REPLICA_FLOOR, REPLICA_CEILING = 7, 30
 _LOOKS_EVERY_SECONDS: Final = {True: 1.0, False: 0.005}
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """One dimension of a table or index: its provisioned units, and the scalable target's bounds if there is one."""
-
-    floor: int | None
-    ceiling: int | None
-    units: int
-
-
-def read_state(place: Place, name: TargetName) -> State:
-    """Read the state of one dimension."""
+def read_units(place: Place, name: TargetName) -> int:
+    """Read the provisioned units of one dimension."""
     throughput = read_resource(place, name.table, name.index)["ProvisionedThroughput"]
-    return State(*read_bounds(place, name), int(throughput[f"{name.dimension.title()}CapacityUnits"]))
+    return int(throughput[f"{name.dimension.title()}CapacityUnits"])
+
+
+def read_floor(place: Place, name: TargetName) -> int | None:
+    """Read the floor of one dimension's scalable target, if there is one."""
+    return read_bounds(place, name)[0]
 
 
 def read_bounds(place: Place, name: TargetName) -> tuple[int | None, int | None]:
@@ -104,7 +99,7 @@ class LowestFloor:
     def look(self, before: datetime) -> None:
         """Look once; the look before was at *before*."""
         try:
-            floor = read_bounds(self._place, self._name)[0] or 0
+            floor = read_floor(self._place, self._name) or 0
         except (BotoCoreError, ClientError):
             return
         if floor < self._planned:

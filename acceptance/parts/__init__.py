@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from acceptance.parts.coordinators import BOOSTS, PULSES
-from acceptance.parts.raises import INDEX_BUILD, RAISES
-from acceptance.parts.replicas import REPLICAS
-from acceptance.parts.surge import SURGE
-from acceptance.parts.windows import STACK_ORDER, WINDOWS
+from acceptance.parts.coordinators import boosts, pulses
+from acceptance.parts.raises import index_build, raises
+from acceptance.parts.replicas import replicas
+from acceptance.parts.surge import surge
+from acceptance.parts.windows import stack_order, windows
 from acceptance.stage import Part
 from highwater.core import HighwaterError
 
-PARTS: Final = (WINDOWS, STACK_ORDER, RAISES, INDEX_BUILD, REPLICAS, BOOSTS, PULSES, SURGE)
+PARTS: Final = (windows, stack_order, raises, index_build, replicas, boosts, pulses, surge)
 
 
 def choose(names: str) -> tuple[Part, ...]:

@@ -7,10 +7,12 @@ from datetime import timedelta
 from typing import Any, Final
 
 import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from acceptance.sending import CALM, PEAK, check_sent, load_of, whole_minute, writes
-from acceptance.stage import MINUTE, Part, Stage
-from acceptance.tables import CEILING, FLOOR, GRANTED, read_state
+from acceptance.stage import MINUTE, Stage, part
+from acceptance.tables import CEILING, FLOOR, GRANTED, read_floor, read_units
 from highwater import Boost, BoostRefusedError, CoordinatorClient, Pulse
 from highwater import boost as make_boost
 from highwater.core import Dimension
@@ -32,24 +34,20 @@ _LEVELS: Final = ((_CALM_MINUTES, CALM), (_SURGE_MINUTES, PEAK))
 class _Caller:
     """Calls a stack's coordinator with the credentials of the role that the stack made for it."""
 
-    def __init__(self, stage: Stage, stack: str) -> None:
+    def __init__(self, stage: Stage, stack: str, action: str, table: str) -> None:
+        """IAM needs a while until a role that was just made can be taken and may call; a check says how long."""
         outputs = stage.cdk.outputs(stack)
-        given = stage.place.client("sts").assume_role(
-            RoleArn=outputs["CallerRole"], RoleSessionName="highwater-acceptance"
-        )
-        keys: Any = given["Credentials"]
-        self.session = boto3.Session(
-            keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], stage.place.region
-        )
         self.url, self.lease_table = outputs["Url"], outputs["LeaseTable"]
-        self.client = CoordinatorClient(coordinator=self.url, session=self.session, attempts=1)
-
-    def wait_for_permission(self, stage: Stage, action: str, table: str) -> None:
-        """IAM needs a while until a role that was just made may call; a check says how long."""
 
         def is_permitted() -> bool:
             try:
+                self.session = _take_role(stage, outputs["CallerRole"])
+                self.client = CoordinatorClient(coordinator=self.url, session=self.session, attempts=1)
                 self.client.send(action, table=table)
+            except ClientError as error:
+                if error.response["Error"]["Code"] == "AccessDenied":
+                    return False
+                raise
             except BoostRefusedError as refused:
                 if refused.status == 403:
                     return False
@@ -59,15 +57,32 @@ class _Caller:
         took = stage.seconds_until(is_permitted, _PERMITTED_WITHIN)
         stage.check("the role may call the coordinator", "within 3 minutes", took, holds=took is not None)
 
+    def pulse(self, stage: Stage) -> Pulse:
+        """As `highwater.pulse` makes it, but that the part calls `beat`, as a local cloud's clock waits for that."""
+        self.client.pulse_table = self.lease_table
+        endpoint = stage.place.client("dynamodb").meta.endpoint_url
+        # no retries, as a pulse whose answer was lost may have been added already
+        retries: Any = {"mode": "standard", "total_max_attempts": 1}
+        config = Config(connect_timeout=2, read_timeout=3, retries=retries)
+        dynamodb = self.session.client("dynamodb", endpoint_url=endpoint, config=config)
+        return Pulse(dynamodb=dynamodb, coordinator=self.client, has_thread=False)
+
+
+def _take_role(stage: Stage, role: str) -> boto3.Session:
+    given = stage.place.client("sts").assume_role(RoleArn=role, RoleSessionName="highwater-acceptance")
+    keys: Any = given["Credentials"]
+    return boto3.Session(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], stage.place.region)
+
 
 def _find(names: list[TargetName], kind: str) -> TargetName:
     return next(name for name in names if f"-{kind}" in name.table)
 
 
-def _run_boosts(stage: Stage) -> None:
+@part(minutes=15, units=5 + CEILING)
+def boosts(stage: Stage) -> None:
+    """Boosts: seconds from the call to capacity, caps, and a lease that ends by itself."""
     name = _find(stage.deploy("Boosts"), "Boosted")
-    caller = _Caller(stage, "Boosts")
-    caller.wait_for_permission(stage, "list", name.table)
+    caller = _Caller(stage, "Boosts", "list", name.table)
     _boost_and_release(stage, name, caller)
     job = _job(name, caller, GRANTED + 1)
     answer = job.begin()
@@ -97,18 +112,18 @@ def _boost_and_release(stage: Stage, name: TargetName, caller: _Caller) -> None:
     is_ready = stage.seconds_until(lambda: job.state().is_ready, _READY_WITHIN) is not None
     seconds = round((stage.now() - began).total_seconds()) if is_ready else None
     stage.measure("boost_ready_seconds", seconds, assumed="35")
-    state = read_state(stage.place, name)
-    stage.check("floor and capacity in the lease", (FLOOR + _ASKED, FLOOR + _ASKED), (state.floor, state.units))
+    stage.settle("floor in the lease", FLOOR + _ASKED, read_floor, name)
+    stage.settle("capacity in the lease", FLOOR + _ASKED, read_units, name)
     job.release()
-    stage.check("floor once the boost is given back", FLOOR, read_state(stage.place, name).floor)
+    stage.settle("floor once the boost is given back", FLOOR, read_floor, name)
 
 
 def _let_lease_end(stage: Stage, name: TargetName, caller: _Caller) -> None:
     """A job that dies: nobody gives the boost back."""
     end = _job(name, caller, _ASKED).begin().end
-    stage.check("floor while the lease is live", FLOOR + _ASKED, read_state(stage.place, name).floor)
+    stage.settle("floor while the lease is live", FLOOR + _ASKED, read_floor, name)
     within = _LEASE_MINUTES * MINUTE + _READY_WITHIN
-    is_over = stage.seconds_until(lambda: read_state(stage.place, name).floor == FLOOR, within)
+    is_over = stage.seconds_until(lambda: read_floor(stage.place, name) == FLOOR, within)
     seconds = None if is_over is None else round((stage.now() - end).total_seconds())
     stage.measure("boost_over_seconds", seconds, assumed="60")
     stage.check("a lease that nobody gives back ends by itself", "within 2 minutes", seconds, holds=_is_soon(seconds))
@@ -118,24 +133,11 @@ def _is_soon(seconds: int | None) -> bool:
     return seconds is not None and seconds <= _SOON.total_seconds()
 
 
-BOOSTS: Final = Part(
-    name="boosts",
-    title="boosts: seconds from the call to capacity, caps, and a lease that ends by itself",
-    minutes=15,
-    units=5 + CEILING,
-    run=_run_boosts,
-)
-
-
-def _run_pulses(stage: Stage) -> None:
+@part(minutes=25, units=5 + CEILING)
+def pulses(stage: Stage) -> None:
+    """Pulses: seconds from a jump to capacity."""
     name = _find(stage.deploy("Pulses"), "Pulsed")
-    caller = _Caller(stage, "Pulses")
-    caller.wait_for_permission(stage, "pulse", name.table)
-    caller.client.pulse_table = caller.lease_table
-    endpoint = stage.place.client("dynamodb").meta.endpoint_url
-    dynamodb = caller.session.client("dynamodb", endpoint_url=endpoint)
-    # as `highwater.pulse` makes it, but that the part calls `beat` itself, as a local cloud's clock waits for that
-    pulse = Pulse(dynamodb=dynamodb, coordinator=caller.client, has_thread=False)
+    pulse = _Caller(stage, "Pulses", "pulse", name.table).pulse(stage)
     start = whole_minute(stage.now() + _FILLED_WITHIN)
     stage.wait_until(start, "burst capacity is saved")
     jump = start + _CALM_MINUTES * MINUTE
@@ -147,7 +149,7 @@ def _run_pulses(stage: Stage) -> None:
 
     def see_capacity() -> int | None:
         stage.place.wait_until(jump)
-        return stage.seconds_until(lambda: read_state(stage.place, name).units >= PEAK, 5 * MINUTE)
+        return stage.seconds_until(lambda: read_units(stage.place, name) >= PEAK, 5 * MINUTE)
 
     load = load_of(stage, name.table, writes(_LEVELS, start), prepare=pulse.meter.install)
     report, _, seconds = stage.place.side_by_side([load], tell, see_capacity)
@@ -157,12 +159,3 @@ def _run_pulses(stage: Stage) -> None:
     stage.measure("pulse_raised_seconds", seconds, assumed="60")
     throttled = round(report.total(Dimension.WRITE, "throttled"))
     stage.measure("pulse_throttled", throttled, assumed="what a run on the local cloud shows")
-
-
-PULSES: Final = Part(
-    name="pulses",
-    title="pulses: seconds from a jump to capacity",
-    minutes=25,
-    units=5 + CEILING,
-    run=_run_pulses,
-)

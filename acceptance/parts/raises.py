@@ -8,8 +8,8 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from acceptance.sending import check_sent, load_of, writes
-from acceptance.stage import MINUTE, Part, Stage
-from acceptance.tables import read_resource, read_state, register
+from acceptance.stage import MINUTE, Stage, part
+from acceptance.tables import read_resource, read_units, register
 from highwater.core import Dimension
 from highwater.core.names import TargetName
 
@@ -26,7 +26,9 @@ _FOLLOWS_WITHIN: Final = 3 * MINUTE
 _ACCEPTED: Final = "accepted"
 
 
-def _run_raises(stage: Stage) -> None:
+@part(minutes=8, units=1 + _LOADED[1])
+def raises(stage: Stage) -> None:
+    """Seconds from a raised minimum to capacity, quiet and under load."""
     (name,) = stage.deploy("Raises", {"units": str(_QUIET[0])})
     register(stage.place, name, _QUIET[0], _MOST)
     _raise(stage, name, _QUIET[1], "quiet")
@@ -42,21 +44,14 @@ def _run_raises(stage: Stage) -> None:
 
 def _raise(stage: Stage, name: TargetName, units: int, kind: str) -> None:
     register(stage.place, name, units, _MOST)
-    took = stage.seconds_until(lambda: read_state(stage.place, name).units == units, _WITHIN)
-    stage.check(f"capacity after a raise of the minimum, {kind}", units, read_state(stage.place, name).units)
+    took = stage.settle(f"capacity after a raise of the minimum, {kind}", units, read_units, name, _WITHIN)
     stage.measure(f"raise_{kind}_shown_seconds", took, assumed="35")
 
 
-RAISES: Final = Part(
-    name="raises",
-    title="seconds from a raised minimum to capacity, quiet and under load",
-    minutes=8,
-    units=1 + _LOADED[1],
-    run=_run_raises,
-)
-
-
-def _run_index_build(stage: Stage) -> None:
+# each try during the build adds a unit where it is accepted
+@part(minutes=30, units=1 + _UNITS + int(_BUILT_WITHIN / _TRIES_EVERY) + 1 + 1 + _INDEX_FLOOR)
+def index_build(stage: Stage) -> None:
+    """An index is built, and what is refused meanwhile."""
     (table,) = stage.deploy("IndexBuild", {"units": str(_UNITS)})
     index = TargetName(table.table, _INDEX, Dimension.WRITE)
     dynamodb = stage.place.client("dynamodb")
@@ -113,20 +108,10 @@ def _create_index(dynamodb: Any, table: str) -> None:
 
 def _see_it_follow(stage: Stage, index: TargetName) -> None:
     def has_followed() -> bool:
-        return read_state(stage.place, index).units >= _INDEX_FLOOR
+        return read_units(stage.place, index) >= _INDEX_FLOOR
 
     alone = stage.seconds_until(has_followed, _FOLLOWS_WITHIN)
     stage.measure("index_floor_applies_by_itself", "no" if alone is None else "yes", assumed="no")
     register(stage.place, index, _INDEX_FLOOR, _MOST)
     again = stage.seconds_until(has_followed, _WITHIN)
     stage.check("capacity of the new index once its floor is registered again", True, again is not None)
-
-
-INDEX_BUILD: Final = Part(
-    name="index_build",
-    title="an index is built, and what is refused meanwhile",
-    minutes=30,
-    # each try during the build adds a unit where it is accepted
-    units=1 + _UNITS + int(_BUILT_WITHIN / _TRIES_EVERY) + 1 + 1 + _INDEX_FLOOR,
-    run=_run_index_build,
-)

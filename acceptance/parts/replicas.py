@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from acceptance.stage import MINUTE, Part, Stage
-from acceptance.tables import REPLICA_CEILING, REPLICA_FLOOR, read_state, register
+from acceptance.stage import MINUTE, Stage, part
+from acceptance.tables import REPLICA_CEILING, REPLICA_FLOOR, read_floor, read_units, register
 from highwater.core import Dimension
 from highwater.core.names import TargetName
 
@@ -15,26 +15,18 @@ _WITHIN: Final = 10 * MINUTE
 _PATIENCE: Final = 5 * MINUTE
 
 
-def _run_replicas(stage: Stage) -> None:
+@part(minutes=25, units=2 * (REPLICA_CEILING + 1))
+def replicas(stage: Stage) -> None:
+    """A floor registered in one region of a global table, and the writes of the other."""
     there = stage.place.elsewhere()
     stage.deploy("Replicas", {"elsewhere": there.region})
     (table,) = stage.cdk.names_of_type("Replicas", "AWS::DynamoDB::GlobalTable")
     name = TargetName(table, None, Dimension.WRITE)
-    for place in (stage.place, there):
-        stage.check(f"floor in {place.region} after the deploy", REPLICA_FLOOR, read_state(place, name).floor)
+    stage.settle("floor after the deploy", REPLICA_FLOOR, read_floor, name)
+    stage.check(f"floor in {there.region} after the deploy", REPLICA_FLOOR, read_floor(there, name))
     register(stage.place, name, _RAISED, REPLICA_CEILING)
-    took = stage.seconds_until(lambda: read_state(stage.place, name).units == _RAISED, _WITHIN)
+    took = stage.settle("capacity after a raise of the floor", _RAISED, read_units, name, _WITHIN)
     stage.measure("replica_raise_seconds", took, assumed="35")
     stage.place.let_pass(_PATIENCE)
-    state = read_state(there, name)
-    stage.measure("replica_floor_elsewhere", state.floor, assumed=str(REPLICA_FLOOR))
-    stage.measure("replica_units_elsewhere", state.units, assumed=str(REPLICA_FLOOR))
-
-
-REPLICAS: Final = Part(
-    name="replicas",
-    title="a floor registered in one region of a global table, and the writes of the other",
-    minutes=25,
-    units=2 * (REPLICA_CEILING + 1),
-    run=_run_replicas,
-)
+    stage.measure("replica_floor_elsewhere", read_floor(there, name), assumed=str(REPLICA_FLOOR))
+    stage.measure("replica_units_elsewhere", read_units(there, name), assumed=str(REPLICA_FLOOR))

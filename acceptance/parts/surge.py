@@ -6,7 +6,7 @@ import statistics
 from typing import Final
 
 from acceptance.sending import CALM, PEAK, check_sent, load_of, watch_datapoints, whole_minute, writes
-from acceptance.stage import MINUTE, Part, Stage
+from acceptance.stage import MINUTE, Stage, part
 from acceptance.tables import CEILING
 from highwater.core import Dimension
 from highwater_lab.local.load import LoadReport
@@ -20,7 +20,9 @@ _LATE: Final = 5
 _FEWEST_DATAPOINTS: Final = 10
 
 
-def _run(stage: Stage) -> None:
+@part(minutes=50, units=2 * (5 + CEILING))
+def surge(stage: Stage) -> None:
+    """A surge with and without the scaler; the delay of metrics."""
     names = stage.deploy("Surge")
     native, scaled = (next(name.table for name in names if f"-{kind}" in name.table) for kind in ("Native", "Scaled"))
     start = whole_minute(stage.now() + _LEAD * MINUTE)
@@ -55,12 +57,3 @@ def _compare(stage: Stage, native: LoadReport, scaled: LoadReport) -> None:
     for kind, report, units in zip(("native", "scaled"), (native, scaled), throttled, strict=True):
         check_sent(stage, report, _LEVELS, f"the {kind} table")
         stage.measure(f"surge_throttled_{kind}", round(units), assumed="what a run on the local cloud shows")
-
-
-SURGE: Final = Part(
-    name="surge",
-    title="a surge with and without the scaler; the delay of metrics",
-    minutes=50,
-    units=2 * (5 + CEILING),
-    run=_run,
-)

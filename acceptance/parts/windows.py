@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from acceptance.cdk import CdkError
-from acceptance.stage import MINUTE, Part, Stage
-from acceptance.tables import FLOOR, LowestFloor, read_state
+from acceptance.stage import MINUTE, Stage, part
+from acceptance.tables import FLOOR, LowestFloor, read_bounds, read_floor, read_units
 from highwater.core.names import TargetName
 
 # The first deploy must have ended when the window opens, and the second one while it is open
@@ -32,25 +32,24 @@ def _context(opens: datetime, closes: datetime, floor: int, ceiling: int, tables
     return times | capacity | {"tables": tables, "key": "id", "broken": "no"}
 
 
-def _run_windows(stage: Stage) -> None:
+@part(minutes=55, units=_READ_UNITS + _LATER_CEILING)
+def windows(stage: Stage) -> None:
+    """A window opens, survives a deploy, and closes."""
     opens = (stage.now() + _OPENS_AFTER).replace(second=0, microsecond=0)
     closes = opens + _IS_OPEN_FOR
     (name,) = stage.deploy("Windows", _context(opens, closes, _OPEN_FLOOR, _CEILING))
-    stage.check("floor before the window", FLOOR, read_state(stage.place, name).floor)
+    stage.settle("floor before the window", FLOOR, read_floor, name)
     stage.wait_until(opens, "the window opens")
-    late = stage.seconds_until(lambda: read_state(stage.place, name).floor == _OPEN_FLOOR, _SOON)
-    stage.check("floor in the window", _OPEN_FLOOR, read_state(stage.place, name).floor)
+    late = stage.settle("floor in the window", _OPEN_FLOOR, read_floor, name, _SOON)
     stage.measure("window_open_seconds", late, assumed="10")
-    up = stage.seconds_until(lambda: read_state(stage.place, name).units >= _OPEN_FLOOR, _SOON)
+    up = stage.seconds_until(lambda: read_units(stage.place, name) >= _OPEN_FLOOR, _SOON)
     stage.check("capacity in the window reaches its floor", True, up is not None)
     stage.measure("window_capacity_seconds", up, assumed="35")
     _deploy_while_open(stage, name, _context(opens, closes, _LATER_FLOOR, _LATER_CEILING))
     stage.wait_until(closes, "the window closes")
-    closing = stage.seconds_until(lambda: read_state(stage.place, name).floor == FLOOR, _SOON)
-    stage.check("floor after the window", FLOOR, read_state(stage.place, name).floor)
+    closing = stage.settle("floor after the window", FLOOR, read_floor, name, _SOON)
     stage.measure("window_close_seconds", closing, assumed="10")
-    down = stage.seconds_until(lambda: read_state(stage.place, name).units == FLOOR, _LOWERED_WITHIN)
-    stage.check("capacity without traffic after the window", FLOOR, read_state(stage.place, name).units)
+    down = stage.settle("capacity without traffic after the window", FLOOR, read_units, name, _LOWERED_WITHIN)
     stage.measure("window_close_capacity_seconds", down, assumed="the next evaluation of an alarm that is in ALARM")
 
 
@@ -58,41 +57,34 @@ def _deploy_while_open(stage: Stage, name: TargetName, context: dict[str, str]) 
     lowest = LowestFloor(stage.place, name, _OPEN_FLOOR)
     with lowest.watching():
         stage.deploy("Windows", context)
-    state = read_state(stage.place, name)
-    stage.check("floor after a deploy in the open window", _LATER_FLOOR, state.floor)
-    stage.check("ceiling after a deploy in the open window", _LATER_CEILING, state.ceiling)
+    bounds = (_LATER_FLOOR, _LATER_CEILING)
+    stage.settle("bounds after a deploy in the open window", bounds, read_bounds, name)
     stage.measure("redeploy_lowest_floor", lowest.floor, assumed=f"{FLOOR}: the target's update sets its base floor")
     stage.measure("redeploy_low_floor_seconds", lowest.seconds, assumed="the time between two resources of a deploy")
 
 
-WINDOWS: Final = Part(
-    name="windows",
-    title="a window opens, survives a deploy, and closes",
-    minutes=55,
-    units=_READ_UNITS + _LATER_CEILING,
-    run=_run_windows,
-)
-
-
-def _run_stack_order(stage: Stage) -> None:
+# two tables, and then one beside the one that replaces it
+@part(minutes=30, units=2 * (_READ_UNITS + _LATER_CEILING))
+def stack_order(stage: Stage) -> None:
+    """CloudFormation's order: a deploy that fails, a table that leaves, one replaced."""
     now = stage.now()
     context = _context(now - timedelta(hours=1), now + timedelta(hours=12), _OPEN_FLOOR, _CEILING, "Kept+Leaving")
     # names of tables are made from the constructs' ids
     names = sorted(stage.deploy("StackOrder", context), key=lambda name: "Leaving" in name.table)
     kept = names[0]
     for name in names:
-        stage.check(f"floor of {name.resource_id} inside the window", _OPEN_FLOOR, read_state(stage.place, name).floor)
+        stage.settle(f"floor of {name.resource_id} inside the window", _OPEN_FLOOR, read_floor, name)
     later = context | {"ceiling": str(_LATER_CEILING)}
     _fail_a_deploy(stage, kept, later | {"broken": "yes"})
     later["tables"] = "Kept"
     assumed = "Update of the table that stays, then Delete of the other's"
     left = _deploy_changed(stage, later, "leaving_calls", assumed=assumed)
     stage.check("tables of the stack that a table has left", [kept], left)
-    stage.check("floor of the table that stays", _OPEN_FLOOR, read_state(stage.place, kept).floor)
+    stage.settle("floor of the table that stays", _OPEN_FLOOR, read_floor, kept)
     assumed = "Update, then Delete of the old table's"
     (new,) = _deploy_changed(stage, later | {"key": "pk"}, "replacement_calls", assumed=assumed)
     stage.check("the table was replaced", True, new != kept)
-    stage.check("floor of the new table inside the window", _OPEN_FLOOR, read_state(stage.place, new).floor)
+    stage.settle("floor of the new table inside the window", _OPEN_FLOOR, read_floor, new)
 
 
 def _deploy_changed(stage: Stage, context: dict[str, str], fact: str, *, assumed: str) -> list[TargetName]:
@@ -114,10 +106,8 @@ def _fail_a_deploy(stage: Stage, kept: TargetName, context: dict[str, str]) -> N
         except CdkError:
             stage.tell("the deploy failed, as it was to")
     stage.check("status after a deploy that fails", "UPDATE_ROLLBACK_COMPLETE", stage.cdk.status("StackOrder"))
-    stage.seconds_until(lambda: read_state(stage.place, kept).floor == _OPEN_FLOOR, _SOON)
-    state = read_state(stage.place, kept)
-    stage.check("floor after a deploy that failed inside the window", _OPEN_FLOOR, state.floor)
-    stage.check("ceiling after a deploy that failed", _CEILING, state.ceiling)
+    bounds = (_OPEN_FLOOR, _CEILING)
+    stage.settle("bounds after a deploy that failed inside the window", bounds, read_bounds, kept, _SOON)
     stage.measure("rollback_lowest_floor", lowest.floor, assumed=f"{FLOOR}: the target's base floor")
     stage.measure("rollback_low_seconds", lowest.seconds, assumed="until Aftermath")
     calls = _calls(stage, began, *["Update Aftermath"] * 3)
@@ -161,13 +151,3 @@ def _failed_deletions(stage: Stage) -> set[str]:
         for event in page["StackEvents"]
         if event.get("ResourceStatus") == "DELETE_FAILED"
     }
-
-
-STACK_ORDER: Final = Part(
-    name="stack_order",
-    title="CloudFormation's order: a deploy that fails, a table that leaves, one replaced",
-    minutes=30,
-    # two tables, and then one beside the one that replaces it
-    units=2 * (_READ_UNITS + _LATER_CEILING),
-    run=_run_stack_order,
-)

@@ -23,7 +23,7 @@ from acceptance.cleanup import find_leftovers
 from acceptance.place import LocalPlace, open_account
 from acceptance.run import Run
 from acceptance.stage import Part, Stage
-from acceptance.tables import read_state
+from acceptance.tables import read_units
 from highwater.core import HighwaterError
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT
@@ -165,8 +165,7 @@ def test_run_in_an_account_leaves_nothing_but_a_report_that_does_not_name_it(
             MinCapacity=30,
             MaxCapacity=40,
         )
-        took = stage.seconds_until(lambda: read_state(stage.place, name).units == 30, timedelta(minutes=5))
-        stage.check("capacity", 30, read_state(stage.place, name).units)
+        took = stage.settle("capacity", 30, read_units, name, timedelta(minutes=5))
         stage.measure("raise_quiet_shown_seconds", took, assumed="35")
 
     for name, value in suite.environment().items():
