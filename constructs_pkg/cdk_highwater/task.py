@@ -14,7 +14,9 @@ from cdk_highwater.findings import require, require_or_none
 from cdk_highwater.grants import name_of_table, require_units
 from cdk_highwater.nag import BOOST_TASK_RULES, INLINE_RULES, LOG_RULES, acknowledge
 
-_POLL = cdk.Duration.seconds(3)
+# Between questions whether the capacity is there, as jobs of Python have it: half as long again each time, and as many
+# executions may start at one time, each waits for a random part of that
+_FIRST_POLL, _LAST_POLL, _POLL_FACTOR = cdk.Duration.seconds(3), cdk.Duration.seconds(10), 1.5
 _LONGEST_LEASE_MINUTES = 1_440
 # errors of the first step after which the boost may be live: the function's own, and those of one that did not end
 _MAY_BE_GRANTED = [
@@ -43,7 +45,8 @@ class BoostTask(Construct):
         lease: The length of the lease, in whole minutes up to a day: longer than the work takes.
         write: Write units per second to add. By default none.
         read: Read units per second to add. By default none.
-        ready_within: How long to wait for the capacity. By default five minutes.
+        ready_within: About how long to wait for the capacity, as the pauses between questions are random. By default
+            five minutes.
         is_required: Whether the work may start only with the boost. By default it may: the execution fails if the boost
             is refused or the capacity does not come in time. With false, the work starts without the boost then.
 
@@ -91,9 +94,11 @@ class BoostTask(Construct):
         # requests are idempotent by the boost's id, so they can be retried
         self._begin.add_retry(
             errors=["BoostNotReadyError"],
-            interval=_POLL,
-            backoff_rate=1,
-            max_attempts=max(1, int(within.to_seconds() / _POLL.to_seconds())),
+            interval=_FIRST_POLL,
+            backoff_rate=_POLL_FACTOR,
+            max_delay=_LAST_POLL,
+            jitter_strategy=sfn.JitterType.FULL,
+            max_attempts=_questions_within(within.to_seconds()),
         )
 
     @property
@@ -143,6 +148,7 @@ class BoostTask(Construct):
             "table": self._table,
             "id": sfn.JsonPath.hash(execution, "SHA-256"),
             "redrives": sfn.JsonPath.number_at("$$.Execution.RedriveCount"),
+            "retries": sfn.JsonPath.number_at("$$.State.RetryCount"),
         }
         return tasks.LambdaInvoke(
             self,
@@ -174,6 +180,15 @@ class BoostTask(Construct):
         acknowledge(log_group, LOG_RULES)
         acknowledge(role, INLINE_RULES)
         return function
+
+
+def _questions_within(seconds: float) -> int:
+    """How many pauses have this length together, if each is half of the longest that it may be: their mean."""
+    questions, waited, pause = 0, 0.0, _FIRST_POLL.to_seconds()
+    while waited < seconds or not questions:
+        questions, waited = questions + 1, waited + pause / 2
+        pause = min(pause * _POLL_FACTOR, _LAST_POLL.to_seconds())
+    return questions
 
 
 def _whole_minutes(lease: cdk.Duration) -> int:

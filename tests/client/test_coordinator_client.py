@@ -366,13 +366,33 @@ def test_each_redrive_of_an_execution_has_a_boost_of_its_own_and_a_release_ends_
 ) -> None:
     step = {"table": "orders", "id": "one", "redrives": redrives}
     called.answers = [(200, BEGUN), (200, STATE), (200, {})]
-    task.handler({"do": "begin", "minutes": 5, "write": 7, **step}, None)
+    task.handler({"do": "begin", "minutes": 5, "write": 7, "retries": 0, **step}, None)
     asked = called.asked[0][0]
     assert (asked["id"], asked["write"]) == (begun, 7)
-    assert "redrives" not in asked
+    assert not asked.keys() & {"redrives", "retries"}
     called.asked.clear()
     assert task.handler({"do": "release", **step}, None) == {"id": begun, "table": "orders"}
     assert [(each["do"], each["id"]) for each, _ in called.asked] == [("release", id) for id in released]
+
+
+def test_step_that_is_repeated_asks_only_whether_the_capacity_is_there(called: Server) -> None:
+    step = {"do": "begin", "minutes": 5, "write": 7, "table": "orders", "id": "one", "redrives": 0}
+    unready = (200, {**STATE, "is_ready": False})
+    called.answers = [(200, BEGUN), unready, unready, (410, {"error": "never was"}), (200, BEGUN), (200, STATE)]
+    for retries in (0, 1):
+        with pytest.raises(BoostNotReadyError, match=r"^orders: table write 112 of 112$"):
+            task.handler({**step, "retries": retries}, None)
+    answer = {"id": "one", "table": "orders", "units": {"table write": 112}}
+    # the request of the first try was lost
+    assert task.handler({**step, "retries": 2}, None) == answer
+    assert [each["do"] for each, _ in called.asked] == ["begin", "status", "status", "status", "begin", "status"]
+
+
+def test_step_whose_state_is_refused_begins_nothing(called: Server) -> None:
+    called.answers = [(403, {"error": "loader may not boost orders"})]
+    with pytest.raises(BoostRefusedError, match=r"^loader may not boost orders$"):
+        task.handler({"do": "begin", "minutes": 5, "write": 7, "table": "orders", "id": "one", "retries": 1}, None)
+    assert [each["do"] for each, _ in called.asked] == ["status"]
 
 
 def test_release_that_is_refused_is_told_and_does_not_fail_the_execution(called: Server) -> None:

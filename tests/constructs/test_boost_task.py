@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import aws_cdk as cdk
+import pytest
 from aws_cdk import aws_stepfunctions as sfn
 
 from cdk_highwater import BoostCoordinator, BoostTask
@@ -56,9 +57,26 @@ def test_boost_is_released_before_a_failure_of_the_work() -> None:
     assert states["Boost ReleaseAfterFailure"]["Next"] == "Boost Failed"
 
 
+@pytest.mark.parametrize(("seconds", "questions"), [(300, 62), (30, 8), (1, 1)])
+def test_capacity_is_asked_for_with_random_pauses_that_grow_to_ten_seconds(seconds: int, questions: int) -> None:
+    retries = {
+        each["ErrorEquals"][0]: each
+        for each in _states(ready_within=cdk.Duration.seconds(seconds))["Boost Begin"]["Retry"]
+    }
+    assert retries["BoostNotReadyError"] == {
+        "ErrorEquals": ["BoostNotReadyError"],
+        "IntervalSeconds": 3,
+        "BackoffRate": 1.5,
+        "MaxDelaySeconds": 10,
+        "JitterStrategy": "FULL",
+        "MaxAttempts": questions,
+    }
+
+
 def test_every_step_says_how_often_its_execution_was_redriven() -> None:
     steps = [each["Parameters"]["Payload"] for each in _states().values() if each["Type"] == "Task"]
     assert {step["redrives.$"] for step in steps} == {"$$.Execution.RedriveCount"}
+    assert {step["retries.$"] for step in steps} == {"$$.State.RetryCount"}
     assert len(steps) == 4
     (id,) = {step["id.$"] for step in steps}
     assert id.startswith("States.Hash(States.Format('{} ")
