@@ -36,6 +36,9 @@ _CALLS, _WAKES, _SECONDS_PER_CALL = 12, 31, 0.5
 # a calm turn of a table whose fleet pulses leaves hints in six items, and reads twenty of some 200 bytes
 _HINTS, _PULSE_READS = 6, PULSE_SHARDS
 _LEASE_WRITES, _LEASE_READS = 6 + _WAKES, 44 + _WAKES
+# Of a table with a scaler, each of these runs requests consumption and throttle events of reads and of writes
+# (tests/handlers/test_many_jobs.py).
+_BOOST_METRICS: Final = 4 * _WAKES
 
 
 def per_target() -> list[tuple[str, float]]:
@@ -74,6 +77,10 @@ def per_boost() -> list[tuple[str, float]]:
         (
             f"{_LEASE_WRITES} writes and {_LEASE_READS} reads of the lease table",
             _LEASE_WRITES * write + _LEASE_READS * read,
+        ),
+        (
+            f"with a scaler: {_BOOST_METRICS} metrics of a table without indexes",
+            _BOOST_METRICS * prices.thousand_metrics_requested / 1000,
         ),
     ]
 

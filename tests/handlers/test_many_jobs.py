@@ -16,6 +16,7 @@ from highwater.client import task
 from highwater.client.boost import BoostNotReadyError
 from highwater.client.coordinator import BoostRefusedError, CoordinatorClient
 from highwater.core.boosts import BoostCap, Caller
+from highwater.core.scaler import Mode
 from highwater.handlers.coordinator.call import Call, RefusedError
 from highwater.handlers.coordinator.coordinator import Coordinator
 from tests.handlers.test_boost_coordinator import World
@@ -102,3 +103,18 @@ def test_many_jobs_that_wait_cost_one_look_at_their_table_in_two_seconds(
         assert max(asked_in) == 1
         assert sum(asked_in) <= len(polls) / 2 + 1
     assert {*first, *(name for counts in polls for name in counts)} == set(first)
+
+
+@pytest.mark.parametrize(("mode", "metrics"), [(Mode.FLOOR, 4), (Mode.BOOSTS, 0)])
+def test_each_minute_of_a_boost_costs_four_metrics_of_a_table_with_a_scaler_and_none_without(
+    mode: Mode, metrics: int
+) -> None:
+    world = World(mode=mode)
+    world.ask(minutes=30)
+    requested = []
+    for _ in range(30):
+        world.stage.wire.reset()
+        world.tick(1)
+        requested.append(sum(len(body["MetricDataQueries"]) for body in world.stage.wire.bodies("GetMetricData")))
+    # the run at the lease's end is the thirtieth
+    assert requested == [metrics] * 30
