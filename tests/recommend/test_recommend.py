@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -16,8 +17,9 @@ from highwater_lab.recommend import Recommendation, recommend
 from highwater_lab.recommend.code import code_of, scaler_code_of
 from highwater_lab.recommend.search import Choice, RecommendError, plan_of
 from highwater_lab.rehearse import rehearse
-from highwater_lab.simulation import TableSetup
+from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.simulation.plans import table_of
+from highwater_lab.simulation.setup import ReplicaSetup
 from highwater_lab.template import find_table
 from highwater_lab.template.document import Template
 from highwater_lab.traffic import Stream, Traffic
@@ -235,3 +237,31 @@ def test_surges_of_reads_get_read_windows() -> None:
     (window,) = _plan(recommend(swapped, timezone="America/New_York")).windows
     assert (window.read_min, window.write_min) == (6_000, None)
     assert Dimension.READ.value in window.name
+
+
+def test_plan_is_for_the_table_that_it_is_given_with_its_indexes_replicas_and_class() -> None:
+    traffic = writes(*[600 * 60] * 120)
+    one = ResourceSetup(index=None, read=TargetSetup.fixed(7), write=TargetSetup.fixed(11))
+    table = TableSetup(name="orders", resources=(one,))
+    replicas = tuple(ReplicaSetup(region="us-east-1", read_units=9_000) for _ in range(2))
+    plain, indexed, regional, infrequent = (
+        recommend(traffic, table=each)
+        for each in (
+            table,
+            replace(table, resources=(one, replace(one, index="by_status", write_share_percent=50))),
+            replace(table, replicas=replicas),
+            replace(table, is_infrequent_access=True, is_on_demand=True, max_write_units=1),
+        )
+    )
+    assert plain == recommend(traffic)
+    costs = [each.on_demand.cost_per_month for each in (plain, indexed, regional, infrequent) if each.on_demand]
+    # a million write units: 0.625 USD in the class Standard, 0.78 in Standard-IA
+    assert [cost / costs[0] for cost in costs] == pytest.approx([1, 1.5, 3, 0.78 / 0.625], rel=1e-3)
+    assert [index.index_name for index in _plan(indexed).indexes] == ["by_status"]
+    # a provisioned index has the floor of its table, whatever share of the writes reaches it
+    for found, ratio in ((indexed, 2), (regional, 3)):
+        assert found.is_within_limit
+        assert found.best.cost_per_month == pytest.approx(ratio * plain.best.cost_per_month, rel=0.02)
+    # the reads of the other replicas are at the floor of the plan, one unit, and not at that of the table
+    setup = replace(table_of(_plan(regional), "orders"), replicas=tuple(replace(r, read_units=1) for r in replicas))
+    assert rehearse(setup, traffic).cost_per_month == pytest.approx(regional.best.cost_per_month)

@@ -11,6 +11,7 @@ from highwater.core import Dimension
 from highwater_lab.rehearse import (
     AppRehearsal,
     Change,
+    Cheapest,
     FixedCost,
     Limits,
     Outcome,
@@ -24,6 +25,7 @@ from highwater_lab.report.terminal import config_text
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.prices import Commitments, load_prices
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.simulation.setup import ReplicaSetup
 from highwater_lab.template import ListedTable, list_tables, load_templates
 from highwater_lab.traffic import Stream, Traffic, scenario
 
@@ -211,6 +213,31 @@ def test_result_in_words() -> None:
         "Prod/Shop/Gone: removed. Before (main): 12.00, 0 %.",
         "Prod/Shop/Lost: unknown: no traffic.",
     ]
+
+
+def test_cheapest_plan_names_its_limit_and_is_none_where_no_plan_keeps_it() -> None:
+    best = Cheapest("write 20-400 at 70 %, 2 windows", 544.0, 0.004, 0.01)
+    least = Cheapest("on-demand", 1_312.4, 0.02, 0.01)
+    assert [sentence(replace(NEW, cheapest=each), "").partition(". ")[2] for each in (best, least)] == [
+        "Cheapest within 0.01 %: 544, <0.01 %, with write 20-400 at 70 %, 2 windows.",
+        "No plan keeps 0.01 %; the one that throttles least: 1,312, 0.02 %, with on-demand.",
+    ]
+    documents = [app_document(replace(APP, tables=(replace(NEW, cheapest=each),))) for each in (best, least)]
+    assert [each["tables"][0]["cheapest"]["is_within_limit"] for each in documents] == [True, False]
+
+
+def test_cheapest_plan_is_priced_with_indexes_and_replicas_of_the_table() -> None:
+    replicas = tuple(ReplicaSetup(region="eu-west-1", read_units=5) for _ in range(2))
+    setups = {
+        "One": _setup(300),
+        "Indexed": _setup(300, "by_status"),
+        "Global": replace(_setup(300), replicas=replicas),
+    }
+    tables = [_table(name, setup) for name, setup in setups.items()]
+    app = rehearse_app(tables, lambda _: STEP, cheapest_within=0.01)
+    costs = {table.name: table.cheapest.cost_per_month for table in app.tables if table.cheapest}
+    assert costs["Indexed"] == pytest.approx(2 * costs["One"], rel=0.02)
+    assert costs["Global"] == pytest.approx(3 * costs["One"], rel=0.02)
 
 
 def test_comment_of_each_stage_is_found_by_its_own_marker_and_shows_what_changed() -> None:

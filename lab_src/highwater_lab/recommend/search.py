@@ -24,7 +24,7 @@ from highwater_lab.recommend.surges import find_surges, round_up, windows_for
 from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.services.timing import Timing
-from highwater_lab.simulation import Run, simulate
+from highwater_lab.simulation import Run, TableSetup, simulate
 from highwater_lab.simulation.plans import table_of
 from highwater_lab.traffic import Stream, Traffic
 
@@ -216,6 +216,7 @@ class LastStep:
 def recommend(
     traffic: Traffic,
     *,
+    table: TableSetup | None = None,
     max_throttled_percent: float = 0.01,
     timezone: str = "UTC",
     table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
@@ -234,6 +235,9 @@ def recommend(
 
     Args:
         traffic: The requests to the table and its indexes.
+        table: The table that the plan is for, of which everything but its capacity counts: its indexes, which follow
+            its capacity also where they have no traffic, its table class, the replicas of a global table, its queue. By
+            default a table of the class Standard with the indexes of the traffic.
         max_throttled_percent: The limit: the percentage of requested units that may be throttled, 0 to 100.
         timezone: The IANA time zone in which surges recur, and of the windows.
         table_quota_units: The account's quota of units per table, which no ceiling exceeds.
@@ -257,7 +261,7 @@ def recommend(
             f"the limit of throttled units must be between 0 and 100 percent, got {max_throttled_percent:g}"
         )
     prices = prices or load_prices()
-    simulator = _Simulator(traffic, timezone, table_quota_units, prices, timing or Timing())
+    simulator = _Simulator(traffic, timezone, table_quota_units, prices, timing or Timing(), table)
     only = None if below_usd is None else _OnlyBest(traffic, prices, max_throttled_percent, below_usd)
     return _Search(simulator, processes, progress, only).run(max_throttled_percent)
 
@@ -323,10 +327,12 @@ class _Simulator:
     quota_units: int
     prices: Prices
     timing: Timing
+    table: TableSetup | None
 
     def plan(self, read: Choice | None, write: Choice | None) -> Plan:
         """Return the plan with these choices."""
-        indexes = dict.fromkeys(stream.index for stream in self.traffic.rates if stream.index is not None)
+        own = () if self.table is None else self.table.indexes
+        indexes = dict.fromkeys((*own, *(stream.index for stream in self.traffic.rates if stream.index is not None)))
         return plan_of(read, write, list(indexes), self.quota_units)
 
     def try_plan(self, plan: Plan | None, policy: str = Declared.name) -> Candidate:
@@ -405,7 +411,33 @@ class _Simulator:
 
     def _simulate(self, plan: Plan, policy: str, traffic: Traffic) -> Run:
         setup = table_of(plan, "table")
+        if self.table is not None:
+            setup = _in_place_of(self.table, setup)
         return simulate(setup, traffic, find_policy(policy), timing=self.timing, prices=self.prices)
+
+
+def _in_place_of(table: TableSetup, planned: TableSetup) -> TableSetup:
+    """Return a table with the capacity that is planned for it."""
+    own = {resource.index: resource for resource in table.resources}
+    resources = tuple(
+        replace(each, keys=own[each.index].keys, write_share_percent=own[each.index].write_share_percent)
+        if each.index in own
+        else each
+        for each in planned.resources
+    )
+    # the reads of other replicas are not known, and so they are at their floors
+    floors = sum(resource.read.units for resource in resources)
+    return replace(
+        table,
+        resources=resources,
+        replicas=tuple(replace(replica, read_units=floors) for replica in table.replicas),
+        is_on_demand=False,
+        max_read_units=None,
+        max_write_units=None,
+        scaler=None,
+        quota_units=planned.quota_units,
+        account_quota_units=planned.account_quota_units,
+    )
 
 
 @contextmanager

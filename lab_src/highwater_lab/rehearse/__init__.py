@@ -3,6 +3,7 @@
 from highwater_lab.rehearse.app import (
     AppRehearsal,
     Change,
+    Cheapest,
     FixedCost,
     Outcome,
     TableRehearsal,
@@ -16,6 +17,7 @@ from highwater_lab.rehearse.rehearsal import Rehearsal, RehearsalError, rehearse
 __all__ = [
     "AppRehearsal",
     "Change",
+    "Cheapest",
     "FixedCost",
     "Limits",
     "Outcome",

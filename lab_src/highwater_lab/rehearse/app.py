@@ -105,11 +105,18 @@ class Cheapest:
         summary: The plan in a few words.
         cost_per_month: USD a month.
         throttled_percent: The percentage of requested units that it throttles.
+        limit_percent: The limit of that percentage.
     """
 
     summary: str
     cost_per_month: float
     throttled_percent: float
+    limit_percent: float
+
+    @property
+    def is_within_limit(self) -> bool:
+        """Whether it keeps the limit; if not, no plan does."""
+        return self.throttled_percent <= self.limit_percent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,25 +330,27 @@ class _Work:
     def _look_for_cheapest(self, setup: TableSetup) -> Cheapest | None:
         if self.cheapest_within is None:
             return None
-        found = recommend(
-            self.traffic,
+        best = recommend(
+            self._traffic_of(setup),
+            table=setup,
             max_throttled_percent=self.cheapest_within,
             table_quota_units=setup.quota_units,
             prices=self.prices,
             timing=self.timing,
-        )
-        best = found.best
-        return Cheapest(best.summary, best.cost_per_month, best.throttled_percent)
+        ).best
+        return Cheapest(best.summary, best.cost_per_month, best.throttled_percent, self.cheapest_within)
 
-    def _simulate(self, setup: TableSetup, policy: str) -> Outcome:
-        # an index that only the other declaration has
+    def _traffic_of(self, setup: TableSetup) -> Traffic:
+        """Return the traffic without that of an index which only the other declaration has."""
         rates = {
             stream: each
             for stream, each in self.traffic.rates.items()
             if stream.index is None or stream.index in setup.indexes
         }
-        traffic = replace(self.traffic, rates=rates, counts=None)
-        run = run_policy(policy, setup, traffic, timing=self.timing, prices=self.prices)
+        return replace(self.traffic, rates=rates, counts=None)
+
+    def _simulate(self, setup: TableSetup, policy: str) -> Outcome:
+        run = run_policy(policy, setup, self._traffic_of(setup), timing=self.timing, prices=self.prices)
         can_be_reserved = not setup.is_infrequent_access and policy != OnDemandMode.name and not setup.is_on_demand
         return Outcome.of_run(run, self.prices.throughput() if can_be_reserved else None)
 

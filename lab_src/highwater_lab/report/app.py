@@ -11,7 +11,7 @@ from urllib.parse import quote
 from rich.console import Console
 from rich.markup import escape
 
-from highwater_lab.rehearse import AppRehearsal, Change, FixedCost, Outcome, Passed, TableRehearsal
+from highwater_lab.rehearse import AppRehearsal, Change, Cheapest, FixedCost, Outcome, Passed, TableRehearsal
 from highwater_lab.report.document import config_document
 from highwater_lab.report.terminal import config_text
 
@@ -55,11 +55,17 @@ def sentence(table: TableRehearsal, against: str) -> str:
     if table.on_demand is not None:
         parts.append(f"On demand: {usd(table.on_demand.cost_per_month)}.")
     if table.cheapest is not None:
-        best = table.cheapest
-        parts.append(f"Cheapest: {usd(best.cost_per_month)}, {share(best.throttled_percent)} %, with {best.summary}.")
+        parts.append(_cheapest(table.cheapest))
     if table.after is not None and table.after.warm_up >= 0.005:
         parts.append(f"Once: {usd(table.after.warm_up)}.")
     return f"{table.name}: {' '.join(parts)}"
+
+
+def _cheapest(best: Cheapest) -> str:
+    found = f"{usd(best.cost_per_month)}, {share(best.throttled_percent)} %, with {best.summary}."
+    if best.is_within_limit:
+        return f"Cheapest within {best.limit_percent:g} %: {found}"
+    return f"No plan keeps {best.limit_percent:g} %; the one that throttles least: {found}"
 
 
 def _before(outcome: Outcome, against: str) -> str:
@@ -217,6 +223,8 @@ def app_document(app: AppRehearsal, passed: Sequence[Passed] = ()) -> dict[str, 
                     "summary": table.cheapest.summary,
                     "cost_per_month_usd": round(table.cheapest.cost_per_month, 2),
                     "throttled_percent": table.cheapest.throttled_percent,
+                    "limit_percent": table.cheapest.limit_percent,
+                    "is_within_limit": table.cheapest.is_within_limit,
                 },
                 "unknown": table.unknown or None,
                 "notes": list(table.notes),
