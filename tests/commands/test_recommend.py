@@ -52,23 +52,62 @@ FOUND = Recommendation(
 
 
 def test_first_lines_compare_with_on_demand_and_price_the_last_step() -> None:
-    assert verdict(FOUND, 0.01, 20) == [
-        "on demand: 1,039.00 USD a month; provisioned: 588.00, 451.00 less (fixed, within 0.01 %)",
-        "the last step costs 31.00 USD a month and throttles 0.02 % of the units less: 12.40 USD for a million units "
-        "that are not throttled",
-    ]
-    assert verdict(replace(FOUND, curve=(PLAN, ON_DEMAND)), 0.01, 451.5) == [
-        "on demand: 1,039.00 USD a month; stay there: the best plan costs 451.00 less (fixed, within 0.01 %)"
-    ]
+    assert verdict(FOUND, 0.01, 20) == (
+        [
+            "on demand: 1,039.00 USD a month; provisioned: 588.00, 451.00 less (fixed, within 0.01 %)",
+            "the last step costs 31.00 USD a month and throttles 0.02 % of the units less: 12.40 USD for a million "
+            "units that are not throttled",
+        ],
+        PLAN,
+    )
+    assert verdict(replace(FOUND, best=ON_DEMAND, curve=(ON_DEMAND,)), 0.01, 20) == (
+        ["on demand: 1,039.00 USD a month; no plan is cheaper within the limit: stay on demand"],
+        ON_DEMAND,
+    )
+    assert verdict(replace(FOUND, on_demand=None), 0.01, 20) == ([], PLAN)
+    assert verdict(replace(FOUND, was_stopped=True), 0.01, 2_000) == ([], PLAN)
+
+
+def test_verdict_is_to_stay_on_demand_only_where_that_keeps_the_limit() -> None:
+    assert verdict(FOUND, 0.01, 451.5) == (
+        ["on demand: 1,039.00 USD a month; stay there: the best plan costs 451.00 less (fixed, within 0.01 %)"],
+        ON_DEMAND,
+    )
+    throttled = replace(ON_DEMAND, throttled_percent=0.31)
     dearer = replace(PLAN, cost_per_month=1_050.0)
-    assert verdict(replace(FOUND, best=dearer, curve=(ON_DEMAND,), is_within_limit=False), 0.01, 20) == [
-        "on demand: 1,039.00 USD a month; stay there: the best plan costs 11.00 more (fixed)"
-    ]
-    assert verdict(replace(FOUND, best=ON_DEMAND, curve=(ON_DEMAND,)), 0.01, 20) == [
-        "on demand: 1,039.00 USD a month; no plan is cheaper within the limit: stay on demand"
-    ]
-    assert verdict(replace(FOUND, on_demand=None), 0.01, 20) == []
-    assert verdict(replace(FOUND, was_stopped=True), 0.01, 20) == []
+    (line,), advised = verdict(replace(FOUND, best=dearer, curve=(throttled,), on_demand=throttled), 0.01, 20)
+    assert line == (
+        "on demand: 1,039.00 USD a month, 0.31 % throttled; provisioned: 1,050.00, 11.00 more (fixed, within 0.01 %)"
+    )
+    assert advised is dearer
+    none = replace(FOUND, best=dearer, curve=(throttled,), on_demand=throttled, is_within_limit=False)
+    assert verdict(none, 0.005, 20) == (
+        ["on demand: 1,039.00 USD a month, 0.31 % throttled; no plan keeps 0.005 %, the best costs 11.00 more (fixed)"],
+        dearer,
+    )
+    assert verdict(replace(none, best=throttled), 0.005, 20) == (
+        [
+            "on demand: 1,039.00 USD a month, 0.31 % throttled; no plan keeps 0.005 %, the least is throttled there",
+        ],
+        throttled,
+    )
+
+
+def test_arrow_code_and_page_are_those_of_the_verdict(command: Command, tmp_path: Path) -> None:
+    options = ("recommend", "--scenario", "constant", "--least-gain", "1000000")
+    done = command(*options, "--html", "t.html")
+    assert (done.returncode, done.stderr) == (0, "")
+    table, code = done.stdout.split("\n\n", 1)
+    assert "; stay there: the best plan costs " in table
+    (marked,) = [line for line in table.splitlines() if "←" in line]
+    assert marked.startswith("on-demand ←")
+    assert table.endswith("plans simulated; none gains enough over on-demand:")
+    assert "    capacity=Capacity.on_demand(), " in code
+    (row,) = re.findall("<td>[^\n]*?recommended</b>", (tmp_path / "t.html").read_text().replace("<td>", "\n<td>"))
+    assert ">on-demand<" in row
+    document = json.loads(command(*options, "--json").stdout)
+    assert (document["advised"]["summary"], document["advised"]["code"]) == ("on-demand", code.split("written:")[0])
+    assert document["best"]["summary"] != "on-demand"
 
 
 def test_what_is_bought_already_is_in_the_comparison(command: Command) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, sync_playwright
@@ -24,7 +26,7 @@ def found() -> Recommendation:
 @pytest.fixture(scope="module")
 def page(found: Recommendation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     file = tmp_path_factory.mktemp("tradeoff") / "t.html"
-    write_tradeoff(found, "The trade-off for <made>", LINES, 0.5, code_of, file)
+    write_tradeoff(found, found.best, "The trade-off for <made>", LINES, 0.5, code_of, file)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 390, "height": 844})
@@ -77,3 +79,21 @@ def test_click_on_a_point_or_a_row_shows_the_code_of_its_plan(page: Page, found:
     page.keyboard.press("Enter")
     assert shown.inner_text().strip() == code_of(found.curve[1]).strip()
     assert page.locator("section:visible h2").inner_text() == f"2. {found.curve[1].summary}"
+
+
+@needs_browser
+def test_what_is_advised_is_marked_and_shown_with_its_code(page: Page, found: Recommendation, tmp_path: Path) -> None:
+    assert found.on_demand is not None
+    missed = replace(found, is_within_limit=False)
+    for told, advised, mark in (
+        (found, found.best, "recommended"),
+        (found, found.on_demand, "recommended"),
+        (missed, found.best, "throttles least"),
+    ):
+        write_tradeoff(told, advised, "T", LINES, 0.5, code_of, tmp_path / "t.html")
+        assert page.context.browser is not None
+        other = page.context.browser.new_page()
+        other.goto((tmp_path / "t.html").as_uri())
+        (marked,) = [name for name in other.locator("#plans td:first-child").all_inner_texts() if "←" in name]
+        assert marked.partition(". ")[2] == f"{advised.summary} ← {mark}"
+        assert other.locator("section:visible pre").inner_text().strip() == code_of(advised).strip()

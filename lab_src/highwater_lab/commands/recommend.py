@@ -64,7 +64,7 @@ _path = click.Path(path_type=Path)
     type=Finite(0),
     default=20.0,
     show_default=True,
-    help="Say to stay on demand where the best plan costs less than so many USD a month less.",
+    help="Stay on demand where the best plan costs less than so many USD a month less.",
 )
 @click.option("--html", type=_path, help="Write the trade-off to this HTML file; a click on a plan shows its code.")
 @click.option("--png", type=_path, help="Draw the trade-off curve to this PNG file.")
@@ -112,15 +112,15 @@ def recommend_command(
             )
         if source.save is not None:
             write_traffic(traffic, source.save)
-        lines = verdict(recommendation, max_throttled, least_gain)
+        lines, advised = verdict(recommendation, max_throttled, least_gain)
         if html is not None:
             said = lines or [f"stopped after {recommendation.tried} plans: {recommendation.best.summary}"]
             end = traffic.start + timedelta(minutes=traffic.minutes)
             said = [*said, f"{traffic.start:%a %Y-%m-%d %H:%M} to {end:%a %Y-%m-%d %H:%M} UTC; {prices.name}"]
             title = f"The trade-off for {traffic.name}"
-            write_tradeoff(recommendation, title, said, max_throttled, _WRITERS[language], html)
+            write_tradeoff(recommendation, advised, title, said, max_throttled, _WRITERS[language], html)
         if png is not None:
-            write_curve(recommendation, f"{traffic.name}: cost of less throttling", png)
+            write_curve(recommendation, advised, f"{traffic.name}: cost of less throttling", png)
     except HighwaterError as error:
         raise Misuse(str(error)) from error
     except OSError as error:
@@ -133,13 +133,15 @@ def recommend_command(
             err=True,
         )
     if as_json:
-        click.echo(json.dumps(_document(recommendation, prices, language)))
+        click.echo(json.dumps(_document(recommendation, advised, prices, language)))
     else:
         console = open_console()
         for line in lines:
             console.print(line, highlight=False, markup=False, soft_wrap=True)
-        _print(recommendation, max_throttled, prices, language, console)
-        _print_days_hint(recommendation, traffic)
+        _print(recommendation, advised, max_throttled, prices, console)
+        # click prints the code without wrapping or markup, so that it can be copied and piped
+        say(_WRITERS[language](advised), nl=False)
+        _print_days_hint(advised, traffic)
         if not recommendation.is_within_limit:
             _print_quota_hint(traffic, table_quota)
         for file in (html, png):
@@ -149,31 +151,38 @@ def recommend_command(
         raise click.exceptions.Exit(_FINDING)
 
 
-def verdict(recommendation: Recommendation, limit: float, least_gain: float) -> list[str]:
-    """Return whether on-demand or the best plan is cheaper, and what the last step to that plan costs, a line each."""
+def verdict(recommendation: Recommendation, limit: float, least_gain: float) -> tuple[list[str], Candidate]:
+    """Return lines on what to deploy, and this itself: it is marked, and its code is printed.
+
+    The first line compares on-demand with the best plan, the second says what the last step to that plan costs.
+    """
     best, on_demand, gain = recommendation.best, recommendation.on_demand, recommendation.gain
+    advised = recommendation.advised(limit, least_gain)
     if on_demand is None or gain is None or recommendation.was_stopped:
         # of a search that was stopped, too little is known
-        return []
-    lines = [f"on demand: {on_demand.cost_per_month:,.2f} USD a month"]
-    within = f"{best.summary}, within {limit:g} %" if recommendation.is_within_limit else best.summary
-    if best.plan is None:
-        lines[0] += "; no plan is cheaper within the limit: stay on demand"
-    elif gain < least_gain:
-        less = f"{gain:,.2f} less" if gain >= 0 else f"{-gain:,.2f} more"
-        lines[0] += f"; stay there: the best plan costs {less} ({within})"
+        return [], advised
+    less = f"{abs(gain):,.2f} {'less' if gain >= 0 else 'more'}"
+    excess = "" if on_demand.throttled_percent <= limit else f", {on_demand.throttled_percent:.2g} % throttled"
+    if not recommendation.is_within_limit:
+        least = "the least is throttled there" if best.plan is None else f"the best costs {less} ({best.summary})"
+        told = f"no plan keeps {limit:g} %, {least}"
+    elif best.plan is None:
+        told = "no plan is cheaper within the limit: stay on demand"
+    elif advised is on_demand:
+        told = f"stay there: the best plan costs {less} ({best.summary}, within {limit:g} %)"
     else:
-        lines[0] += f"; provisioned: {best.cost_per_month:,.2f}, {gain:,.2f} less ({within})"
+        told = f"provisioned: {best.cost_per_month:,.2f}, {less} ({best.summary}, within {limit:g} %)"
+    lines = [f"on demand: {on_demand.cost_per_month:,.2f} USD a month{excess}; {told}"]
     step = recommendation.last_step
-    if step is not None:
+    if step is not None and advised is best:
         lines.append(
             f"the last step costs {step.usd_per_month:,.2f} USD a month and throttles {step.percent:.2g} % of the "
             f"units less: {step.usd_per_million:,.2f} USD for a million units that are not throttled"
         )
-    return lines
+    return lines, advised
 
 
-def _print(recommendation: Recommendation, limit: float, prices: Prices, language: str, console: Console) -> None:
+def _print(recommendation: Recommendation, advised: Candidate, limit: float, prices: Prices, console: Console) -> None:
     if recommendation.was_stopped:
         console.print(
             f"[yellow]![/] the search was stopped after {recommendation.tried} plans; this is the best result so far",
@@ -185,7 +194,7 @@ def _print(recommendation: Recommendation, limit: float, prices: Prices, languag
         view.add_column(heading, justify="right", no_wrap=True)
     for name, candidate in recommendation.rows:
         utilization = candidate.utilization_percent
-        summary = f"[bold]{candidate.summary}[/] ←" if candidate is recommendation.best else candidate.summary
+        summary = f"[bold]{candidate.summary}[/] ←" if candidate is advised else candidate.summary
         view.add_row(
             f"[dim]{name}: {summary}[/]" if name else summary,
             f"{candidate.cost_per_month:,.2f}",
@@ -195,19 +204,14 @@ def _print(recommendation: Recommendation, limit: float, prices: Prices, languag
     console.print(view)
     console.print(f"[dim]{escape(prices.name)}[/]", highlight=False)
     _print_scaler(recommendation, limit, prices, console)
-    if recommendation.is_within_limit:
-        console.print(
-            f"{recommendation.tried} plans simulated; the cheapest that throttles at most {limit:g} %:\n",
-            highlight=False,
-        )
+    tried = f"{recommendation.tried} plans simulated"
+    if not recommendation.is_within_limit:
+        told = f"[red]✗[/] {tried}; none throttles at most {limit:g} %, this one throttles least:"
+    elif advised is recommendation.best:
+        told = f"{tried}; the cheapest that throttles at most {limit:g} %:"
     else:
-        console.print(
-            f"[red]✗[/] {recommendation.tried} plans simulated; none throttles at most {limit:g} %, this one throttles "
-            "least:\n",
-            highlight=False,
-        )
-    # click prints the code without wrapping or markup, so that it can be copied and piped
-    say(_WRITERS[language](recommendation.best), nl=False)
+        told = f"{tried}; none gains enough over on-demand:"
+    console.print(f"{told}\n", highlight=False)
 
 
 def _throttle_prices(prices: Prices) -> dict[str, float]:
@@ -239,9 +243,9 @@ def _print_scaler(recommendation: Recommendation, limit: float, prices: Prices, 
     )
 
 
-def _print_days_hint(recommendation: Recommendation, traffic: Traffic) -> None:
+def _print_days_hint(advised: Candidate, traffic: Traffic) -> None:
     """Print on standard error if the windows are for some days of the week only, as the traffic has no others."""
-    plan = recommendation.best.plan
+    plan = advised.plan
     if plan is None or not plan.windows or traffic.minutes >= _MINUTES_PER_WEEK:
         return
     known = {day for window in plan.windows for day in parse_days(window.days or ())}
@@ -264,11 +268,12 @@ def _print_quota_hint(traffic: Traffic, table_quota: int) -> None:
         )
 
 
-def _document(recommendation: Recommendation, prices: Prices, language: str) -> dict[str, Any]:
+def _document(recommendation: Recommendation, advised: Candidate, prices: Prices, language: str) -> dict[str, Any]:
     return {
         "prices_region": prices.region,
         "prices_dated": prices.dated,
         "best": _candidate(recommendation.best) | {"code": _WRITERS[language](recommendation.best)},
+        "advised": _candidate(advised) | {"code": _WRITERS[language](advised)},
         "is_within_limit": recommendation.is_within_limit,
         "curve": [_candidate(candidate) for candidate in recommendation.curve],
         "scaled": {name: _candidate(candidate) for name, candidate in recommendation.scaled.items()},

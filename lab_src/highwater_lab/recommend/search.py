@@ -186,6 +186,20 @@ class Recommendation:
         """What the best plan costs less than on-demand, in USD a month; `None` if on-demand was not simulated."""
         return None if self.on_demand is None else self.on_demand.cost_per_month - self.best.cost_per_month
 
+    def advised(self, limit_percent: float, least_gain: float) -> Candidate:
+        """Return what to deploy: on-demand if it keeps the limit and the best plan gains less than *least_gain*.
+
+        Otherwise, and of a search that was interrupted, it is the best plan.
+
+        Args:
+            limit_percent: The percentage of requested units that may be throttled.
+            least_gain: The USD a month for which a change from on-demand is worth it.
+        """
+        if self.on_demand is None or self.gain is None or self.was_stopped or not self.is_within_limit:
+            return self.best
+        stays = self.gain < least_gain and self.on_demand.throttled_percent <= limit_percent
+        return self.on_demand if stays else self.best
+
     @property
     def last_step(self) -> LastStep | None:
         """What the last step of the trade-off to the best plan costs; `None` if no plan throttles more."""

@@ -12,7 +12,7 @@ from typing import Final
 from highwater_lab.files import replace_file
 from highwater_lab.physics import Cause
 from highwater_lab.pictures import drawable, load_pyplot, quiet_about_glyphs
-from highwater_lab.recommend import Recommendation
+from highwater_lab.recommend import Candidate, Recommendation
 from highwater_lab.rehearse import Rehearsal
 from highwater_lab.report.terminal import share_text
 from highwater_lab.simulation import Run, TargetRun
@@ -168,8 +168,8 @@ def write_run(run: Run, title: str, path: Path) -> None:
     plt.close(figure)
 
 
-def write_curve(recommendation: Recommendation, title: str, path: Path) -> None:
-    """Write the trade-off curve to *path* as a PNG; a star marks the recommended plan. Raises `OSError`."""
+def write_curve(recommendation: Recommendation, advised: Candidate, title: str, path: Path) -> None:
+    """Write the trade-off curve to *path* as a PNG; a star marks the plan that is *advised*. Raises `OSError`."""
     plt = load_pyplot()
 
     figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")
@@ -185,8 +185,7 @@ def write_curve(recommendation: Recommendation, title: str, path: Path) -> None:
             textcoords="offset points",
             fontsize=7,
         )
-    best = recommendation.best
-    axes.plot([best.cost_per_month], [best.throttled_percent], marker="*", markersize=16, color="#c0392b")
+    axes.plot([advised.cost_per_month], [advised.throttled_percent], marker="*", markersize=16, color="#c0392b")
     axes.set_xlabel("USD a month")
     axes.set_ylabel("throttled, % of the requested units")
     axes.set_ylim(bottom=0)

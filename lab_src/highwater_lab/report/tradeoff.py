@@ -31,6 +31,7 @@ for (const part of plans) {
 
 def write_tradeoff(
     recommendation: Recommendation,
+    advised: Candidate,
     title: str,
     lines: Sequence[str],
     limit: float,
@@ -41,6 +42,7 @@ def write_tradeoff(
 
     Args:
         recommendation: What was found.
+        advised: Its candidate that is marked, and whose code is shown first.
         title: The title, text.
         lines: The verdict, a line each, and where the traffic and the prices are from.
         limit: The limit of throttling, in percent of the requested units.
@@ -48,7 +50,8 @@ def write_tradeoff(
         path: The file.
     """
     rows = recommendation.rows
-    chosen = next(number for number, (_, each) in enumerate(rows) if each == recommendation.best)
+    chosen = next(number for number, (_, each) in enumerate(rows) if each == advised)
+    mark = "recommended" if recommendation.is_within_limit else "throttles least"
     body = "\n".join(
         [
             f"<h1>{html.escape(title)}</h1>",
@@ -56,7 +59,7 @@ def write_tradeoff(
             *(f"<p>{html.escape(line)}</p>" for line in lines[1:]),
             "<p>Each number is a plan: click it, here or in the table, to see its code.</p>",
             _drawing([each for _, each in rows], chosen, limit, len(rows) - len(recommendation.scaled)),
-            _table(rows, chosen),
+            _table(rows, chosen, mark),
             *(
                 f"<section data-of='{number}'{' hidden' * (number != chosen)}><h2>{number + 1}. "
                 f"{html.escape(_name(policy, each))}</h2><pre>"
@@ -72,7 +75,7 @@ def _name(policy: str, candidate: Candidate) -> str:
     return f"{policy}: {candidate.summary}" if policy else candidate.summary
 
 
-def _table(rows: Sequence[tuple[str, Candidate]], chosen: int) -> str:
+def _table(rows: Sequence[tuple[str, Candidate]], chosen: int, mark: str) -> str:
     heads = "".join(f"<th>{word(name)}</th>" for name in ("plan", "$/month", "throttled", "used"))
     lines = []
     for number, (policy, each) in enumerate(rows):
@@ -80,7 +83,7 @@ def _table(rows: Sequence[tuple[str, Candidate]], chosen: int) -> str:
         name = word(policy) + ": " + html.escape(each.summary) if policy else word(each.summary)
         lines.append(
             f"<tr data-row='{number}' tabindex='0' aria-selected='{str(number == chosen).lower()}'>"
-            f"<td>{number + 1}. {name}{' <b>← recommended</b>' * (number == chosen)}</td>"
+            f"<td>{number + 1}. {name}{f' <b>← {mark}</b>' * (number == chosen)}</td>"
             f"<td class='usd'>{each.cost_per_month:,.2f}</td><td>{each.throttled_percent:.4g} %</td>"
             f"<td>{'' if used is None else f'{used:.0f} %'}</td></tr>"
         )
