@@ -133,6 +133,51 @@ def test_what_is_not_known_is_in_no_sum_and_says_why() -> None:
     )
 
 
+def _marked(floor: int, mark: int, *indexes: str, replicas: tuple[str, ...] = ()) -> TableSetup:
+    setup = _setup(floor, *indexes)
+    resources = tuple(
+        replace(each, warm_write_units=mark, bought_write_units=max(0, mark - floor)) for each in setup.resources
+    )
+    others = tuple(ReplicaSetup(region=region, read_units=5) for region in replicas)
+    return replace(setup, resources=resources, replicas=others)
+
+
+def test_only_what_raises_a_mark_above_the_old_one_is_charged() -> None:
+    on_demand = replace(_setup(1), is_on_demand=True)
+    pairs = {
+        "A same": (_marked(300, 12_000), _marked(900, 12_000)),
+        "B back": (_marked(900, 12_000), _marked(300, 12_000)),
+        "C lowered": (_marked(300, 12_000), _marked(300, 9_000)),
+        "D raised": (_marked(300, 12_000), _marked(900, 13_000)),
+        "E first": (_marked(700, 0), _marked(300, 2_000)),
+        "F from on-demand": (on_demand, _marked(300, 5_000)),
+        "G index": (_marked(300, 12_000), _marked(300, 12_000, "by_status")),
+        "H replica": (
+            _marked(300, 12_000, replicas=("eu-west-1",)),
+            _marked(300, 13_000, replicas=("eu-west-1", "eu-west-1")),
+        ),
+        "I far replica": (_marked(300, 12_000), _marked(300, 12_000, replicas=("us-east-1",))),
+        "J unchanged": (_marked(300, 12_000), _marked(300, 12_000)),
+    }
+    app = _app(
+        [_table(name, after) for name, (_, after) in pairs.items()],
+        [_table(name, before) for name, (before, _) in pairs.items()],
+    )
+    price, far = (load_prices(region).throughput().write_unit_hour for region in ("eu-west-1", "us-east-1"))
+    charged = {table.name[0]: table.after.warm_up for table in app.tables if table.after}
+    assert charged == pytest.approx(
+        {
+            **dict.fromkeys("ABCJ", 0.0),
+            # above 12,000, the capacity that it had, and what a table on demand can do at once
+            **{"D": 1_000 * price, "E": 1_300 * price, "F": 1_000 * price},
+            **{"G": 11_700 * price, "H": 3_000 * price, "I": 11_700 * far},
+        }
+    )
+    (alone,) = _app([_table("Orders", _marked(300, 12_000))]).tables
+    assert alone.after is not None
+    assert alone.after.warm_up == pytest.approx(11_700 * price)
+
+
 def test_index_that_the_change_adds_is_simulated_after_it_alone() -> None:
     rates = {**STEP.rates, Stream("by_status", Dimension.READ): STEP.rates[WRITES]}
     traffic = replace(STEP, rates=rates, counts=None)

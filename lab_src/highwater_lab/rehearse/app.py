@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from highwater.core import Dimension
+from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
@@ -28,7 +29,8 @@ from highwater_lab.services.prices import (
     load_prices,
 )
 from highwater_lab.services.timing import Timing
-from highwater_lab.simulation import Run, TableSetup
+from highwater_lab.simulation import ResourceSetup, Run, TableSetup
+from highwater_lab.simulation.simulator import mark_price
 from highwater_lab.template import ListedTable
 from highwater_lab.traffic import Traffic
 
@@ -48,7 +50,8 @@ class Outcome:
 
     Attributes:
         cost_per_month: USD a month, without one-time charges.
-        warm_up: The one-time charge for raising high-water marks, in USD.
+        warm_up: The one-time charge for raising high-water marks, in USD; of a table that was there before, above
+            the marks that it had.
         config_items_per_month: The number of items that AWS Config records of tables and alarms, at most.
         config_per_month: Their cost, USD a month.
         has_config_recorder: Whether AWS Config records: only then is this a part of *cost_per_month*.
@@ -322,6 +325,8 @@ class _Work:
         before = None if self.before is None else self._simulate(self.before, Declared.name)
         is_same = self.before is not None and self.after is not None and is_same_capacity(self.before, self.after)
         after = before if is_same or self.after is None else self._simulate(self.after, Declared.name)
+        if self.before is not None and self.after is not None and after is not None:
+            after = replace(after, warm_up=_warm_up(self.before, self.after, self.prices))
         either = self.after or self.before
         assert either is not None  # noqa: S101 - a table is in one of the apps
         on_demand = self._simulate(either, OnDemandMode.name)
@@ -353,6 +358,38 @@ class _Work:
         run = run_policy(policy, setup, self._traffic_of(setup), timing=self.timing, prices=self.prices)
         can_be_reserved = not setup.is_infrequent_access and policy != OnDemandMode.name and not setup.is_on_demand
         return Outcome.of_run(run, self.prices.throughput() if can_be_reserved else None)
+
+
+def _warm_up(before: TableSetup, after: TableSetup, prices: Prices) -> float:
+    """Return the one-time charge in USD for raising the high-water marks above those that the table had before."""
+    old = {resource.index: resource for resource in before.resources}
+    raised = []
+    for resource in after.resources:
+        if resource.index in old:
+            had = {dimension: _mark(before, old[resource.index], dimension) for dimension in Dimension}
+            read = resource.warm_read_units - had[Dimension.READ]
+            write = resource.warm_write_units - had[Dimension.WRITE]
+            resource = replace(
+                resource,
+                bought_read_units=max(0, min(resource.bought_read_units, read)),
+                bought_write_units=max(0, min(resource.bought_write_units, write)),
+            )
+        raised.append(resource)
+    changed = replace(after, resources=tuple(raised))
+    regions = {before.region, *(replica.region for replica in before.replicas)}
+    return mark_price(changed, prices) + sum(
+        mark_price(changed if replica.region in regions else after, prices.in_region(replica.region))
+        for replica in after.replicas
+    )
+
+
+def _mark(setup: TableSetup, resource: ResourceSetup, dimension: Dimension) -> int:
+    """Return the high-water mark of a target: the one that is declared, at least that of a new table."""
+    is_read, target = dimension is Dimension.READ, resource.target(dimension)
+    declared = resource.warm_read_units if is_read else resource.warm_write_units
+    if setup.is_on_demand:
+        return max(declared, ON_DEMAND_WARM_READ_UNITS if is_read else ON_DEMAND_WARM_WRITE_UNITS)
+    return max(declared, target.units, target.min)
 
 
 def is_same_capacity(one: TableSetup, other: TableSetup) -> bool:

@@ -203,7 +203,7 @@ def _bill(table: SimulatedTable, prices: Prices, metrics_requested: int, policy:
         config_items=_config_items(table, policy),
         is_infrequent_access=setup.is_infrequent_access,
         warm_up=sum(
-            _mark_price(setup, priced) for priced in (prices, *(prices.in_region(r.region) for r in setup.replicas))
+            mark_price(setup, priced) for priced in (prices, *(prices.in_region(r.region) for r in setup.replicas))
         ),
         replicas=billed_replicas(setup, prices),
     )
@@ -230,8 +230,8 @@ def billed_replicas(setup: TableSetup, prices: Prices) -> list[BilledReplica]:
     ]
 
 
-def _mark_price(setup: TableSetup, prices: Prices) -> float:
-    """Return the one-time charge for the high-water marks of one replica."""
+def mark_price(setup: TableSetup, prices: Prices) -> float:
+    """Return the one-time charge in USD for the high-water marks of one replica, in the region of *prices*."""
     unit = prices.throughput()
     return sum(
         unit.read_unit_hour * r.bought_read_units + unit.write_unit_hour * r.bought_write_units for r in setup.resources
