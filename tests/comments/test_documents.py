@@ -192,7 +192,7 @@ def test_long_document_keeps_its_first_tables_with_all_their_lines(most: int) ->
         in (lines)
     )
     # a row, a limit, a sentence and a note, each whole
-    every = document.text.splitlines()
+    lines, every = ([line.replace("<wbr>", "") for line in each] for each in (lines, document.text.splitlines()))
     shown = [f"T{number:04}" for number in range(kept)]
     assert [line for line in lines if "Shop/T" in line] == [
         line for line in every if any(f"Shop/{name}" in line for name in shown)
@@ -238,7 +238,7 @@ def test_names_with_colons_pipes_and_brackets_keep_their_own_lines() -> None:
     for most in range(900, 3_000, 50):
         body = document.body(most=most)
         for name in ("A", "A: B", "C \\| D", "E (added)", "F: unknown: G"):
-            about = (f"| {name} | **20.00**", f"- {name}: 20.00 USD", f"- {name}: a note")
+            about = (f"| {name} | 10.00 → **20.00**", f"- {name}: 20.00 USD", f"- {name}: a note")
             assert len({each in body for each in about}) == 1, (most, name)
 
 

@@ -236,13 +236,21 @@ ORDERS = TableRehearsal(
     change=Change.CHANGED,
     before=_outcome(588.4, 5.06, 90),
     after=_outcome(701.2, 0.09, 9),
+    setup_before=_setup(300),
+    setup_after=_setup(900),
     on_demand=_outcome(1_039.0, 0.0),
     notes=("a | b",),
 )
 CARTS = TableRehearsal(
     name="Beta/Shop/Carts", stage="Beta", change=Change.UNCHANGED, before=ORDERS.before, after=ORDERS.before
 )
-NEW = TableRehearsal(name="Beta/Shop/New_1", stage="Beta", change=Change.ADDED, after=_outcome(9.5, 0.002, 1))
+NEW = TableRehearsal(
+    name="Beta/Shop/New_1",
+    stage="Beta",
+    change=Change.ADDED,
+    after=_outcome(9.5, 0.002, 1),
+    setup_after=_setup(300),
+)
 GONE = TableRehearsal(name="Prod/Shop/Gone", stage="Prod", change=Change.REMOVED, before=_outcome(12.0, 0.0))
 LOST = TableRehearsal(name="Prod/Shop/Lost", stage="Prod", change=Change.UNCHANGED, unknown="no traffic")
 APP = AppRehearsal(
@@ -252,9 +260,10 @@ APP = AppRehearsal(
 
 def test_result_in_words() -> None:
     assert [sentence(table, "main") for table in (ORDERS, NEW, GONE, LOST)] == [
-        "Prod/Shop/Orders: 701 USD a month, 0.09 % throttled (9 minutes, worst Mon 00:00 UTC). Before (main): 588, "
-        "5.06 %. On demand: 1,039.",
-        "Beta/Shop/New_1: 9.50 USD a month, <0.01 % throttled (1 minute, worst Mon 00:00 UTC). Not in main.",
+        "Prod/Shop/Orders: write floor 300 → 900 WCU. 701 USD a month, 113 more than before, 0.09 % throttled (9 "
+        "minutes, worst Mon 00:00 UTC). Before (main): 588, 5.06 %. On demand: 1,039.",
+        "Beta/Shop/New_1: added, provisioned, read 5 units, write 300-9,000 at 70 %. 9.50 USD a month, "
+        "<0.01 % throttled (1 minute, worst Mon 00:00 UTC). Not in main.",
         "Prod/Shop/Gone: removed. Before (main): 12.00, 0 %.",
         "Prod/Shop/Lost: unknown: no traffic.",
     ]
@@ -263,7 +272,9 @@ def test_result_in_words() -> None:
 def test_cheapest_plan_names_its_limit_and_is_none_where_no_plan_keeps_it() -> None:
     best = Cheapest("write 20-400 at 70 %, 2 windows", 544.0, 0.004, 0.01)
     least = Cheapest("on-demand", 1_312.4, 0.02, 0.01)
-    assert [sentence(replace(NEW, cheapest=each), "").partition(". ")[2] for each in (best, least)] == [
+    assert [
+        sentence(replace(NEW, setup_after=None, cheapest=each), "").partition(". ")[2] for each in (best, least)
+    ] == [
         "Cheapest within 0.01 %: 544, <0.01 %, with write 20-400 at 70 %, 2 windows.",
         "No plan keeps 0.01 %; the one that throttles least: 1,312, 0.02 %, with on-demand.",
     ]
@@ -295,17 +306,18 @@ def test_comment_of_each_stage_is_found_by_its_own_marker_and_shows_what_changed
 <!-- highwater: changed -->
 ### DynamoDB capacity, Beta
 
-2 tables: 598 USD a month, 2.53 % throttled. Before (main): 588, 5.06 %.
+2 tables: 598 USD a month, 9.50 more than before, 2.53 % throttled. Before (main): 588, 5.06 %.
 
-| table | USD a month | before |  | throttled | before | on demand |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: |
-| Beta/Shop/New\\_1 (added) | **9.50** |  |  | **<0.01 %** |  |  |
+| table | USD a month (before → after) | throttled (before → after) | on demand |
+| --- | ---: | ---: | ---: |
+| Beta/<wbr>Shop/<wbr>New\\_<wbr>1 (added) | **9.50** (+9.50) | **<0.01 %** |  |
 
 1 table unchanged.
 
 <details><summary>Details</summary>
 
-- Beta/Shop/New\\_1: 9.50 USD a month, \\<0.01 % throttled (1 minute, worst Mon 00:00 UTC). Not in main.
+- Beta/Shop/New\\_1: added, provisioned, read 5 units, write 300-9,000 at 70 %. 9.50 USD a month, \\<0.01 % throttled \
+(1 minute, worst Mon 00:00 UTC). Not in main.
 
 </details>
 
@@ -315,21 +327,22 @@ def test_comment_of_each_stage_is_found_by_its_own_marker_and_shows_what_changed
 <!-- highwater: changed -->
 ### DynamoDB capacity, Prod
 
-2 tables: 701 USD a month, 0.09 % throttled. Before (main): 600, 2.53 %. 1 more is unknown, and not in these sums.
+1 table: 701 USD a month, 101 more than before, 0.09 % throttled. Before (main): 600, 2.53 %. 1 more is unknown, and \
+not in these sums.
 
 - ❌ Prod/Shop/Orders: the cost is $701.20 a month, the limit is $700.00
 - ❌ Prod: the cost rises by $100.80 a month to $701.20, the limit is $50.00
 
-| table | USD a month | before |  | throttled | before | on demand |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: |
-| Prod/Shop/Gone (removed) |  | 12.00 |  |  | 0 % |  |
-| Prod/Shop/Orders | **701** | 588 | +113 | **0.09 %** | 5.06 % | 1,039 |
+| table | USD a month (before → after) | throttled (before → after) | on demand |
+| --- | ---: | ---: | ---: |
+| Prod/<wbr>Shop/<wbr>Orders | 588 → **701** (+113) | 5.06 → **0.09 %** | 1,039 |
+| Prod/<wbr>Shop/<wbr>Gone (removed) | 12.00 → **0** (−12.00) | 0 % |  |
 
 <details><summary>Details</summary>
 
+- Prod/Shop/Orders: write floor 300 → 900 WCU. 701 USD a month, 113 more than before, 0.09 % throttled (9 minutes, \
+worst Mon 00:00 UTC). Before (main): 588, 5.06 %. On demand: 1,039.
 - Prod/Shop/Gone: removed. Before (main): 12.00, 0 %.
-- Prod/Shop/Orders: 701 USD a month, 0.09 % throttled (9 minutes, worst Mon 00:00 UTC). Before (main): 588, 5.06 %. On \
-demand: 1,039.
 - Prod/Shop/Lost: unknown: no traffic.
 - Prod/Shop/Orders: a \\| b
 
@@ -340,6 +353,31 @@ demand: 1,039.
     )
 
 
+def test_rows_are_in_the_order_of_what_they_add_or_save() -> None:
+    same = replace(ORDERS, name="Prod/Shop/Same", after=replace(ORDERS.after or _outcome(0, 0), cost_per_month=588.4))
+    saved = replace(ORDERS, name="Prod/Shop/Saved", before=ORDERS.after, after=ORDERS.before)
+    dearer = replace(ORDERS, name="Prod/Shop/Dearer", after=_outcome(800.0, 5.06))
+    alarms = FixedCost(stage="Prod", what="alarm", before=0, after=200, usd=0.1)
+    app = replace(APP, tables=(same, saved, GONE, dearer), fixed=(alarms,))
+    rows = [line for line in app_markdown(app).splitlines() if line.startswith("| ")][2:]
+    assert rows == [
+        "| Prod/<wbr>Shop/<wbr>Dearer | 588 → **800** (+212) | **5.06 %** | 1,039 |",
+        "| Prod/<wbr>Shop/<wbr>Saved | 701 → **588** (−113) | 0.09 → **5.06 %** | 1,039 |",
+        "| 200 alarms (before: 0) | 0.00 → **20.00** (+20.00) |  |  |",
+        "| Prod/<wbr>Shop/<wbr>Gone (removed) | 12.00 → **0** (−12.00) | 0 % |  |",
+        "| Prod/<wbr>Shop/<wbr>Same | 588 → **588** (±0) | 5.06 → **0.09 %** | 1,039 |",
+    ]
+    assert "588 USD a month, as before, " in sentence(same, "main")
+    assert "588 USD a month, 113 less than before, " in sentence(saved, "main")
+    alone = app_markdown(replace(app, against="", tables=(replace(ORDERS, before=None),))).splitlines()
+    assert [line for line in alone if line.startswith("| ")] == [
+        "| table | USD a month | throttled | on demand |",
+        "| --- | ---: | ---: | ---: |",
+        "| Prod/<wbr>Shop/<wbr>Orders | **701** | **0.09 %** | 1,039 |",
+        "| 200 alarms | **20.00** |  |  |",
+    ]
+
+
 def test_alarms_and_scalers_are_rows_of_their_stage_and_part_of_its_sums() -> None:
     alarms = FixedCost(stage="Beta", what="alarm", before=8, after=1, usd=0.1)
     scaler = FixedCost(stage="Prod", what="scaler", before=1, after=1, usd=0.64)
@@ -348,7 +386,8 @@ def test_alarms_and_scalers_are_rows_of_their_stage_and_part_of_its_sums() -> No
     assert app.before is not None
     assert (app.before.cost_per_month, app.after.cost_per_month) == pytest.approx((589.84, 590.34))
     assert total_sentence(app) == (
-        "1 table, 13 alarms, 1 scaler: 590 USD a month, 5.06 % throttled. Before (main): 590, 5.06 %."
+        "1 table, 13 alarms, 1 scaler: 590 USD a month, 0.50 more than before, 5.06 % throttled. Before (main): 590, "
+        "5.06 %."
     )
     assert fixed_sentence(alarms, "main") == (
         "Beta: 1 alarm, whatever the traffic: 0.10 USD a month. Before (main): 8, 0.80."
@@ -356,8 +395,8 @@ def test_alarms_and_scalers_are_rows_of_their_stage_and_part_of_its_sums() -> No
     assert fixed_sentence(replace(own, stage=""), "") == "12 alarms, whatever the traffic: 1.20 USD a month."
     rows = [line for line in app_markdown(app).splitlines() if "alarm" in line and line.startswith("|")]
     assert rows == [
-        "| 1 alarm (before: 8) | **0.10** | 0.80 | −0.70 |  |  |  |",
-        "| 12 alarms (before: 0) | **1.20** | 0.00 | +1.20 |  |  |  |",
+        "| 1 alarm (before: 8) | 0.80 → **0.10** (−0.70) |  |  |",
+        "| 12 alarms (before: 0) | 0.00 → **1.20** (+1.20) |  |  |",
     ]
     assert [app.in_stage(stage).differs() for stage in app.stages] == [True, True, False]
     assert app_document(app)["fixed"] == [
@@ -415,7 +454,7 @@ def test_names_in_a_comment_are_no_markup_and_mention_nobody() -> None:
     lines = app_markdown(replace(APP, tables=(named,))).splitlines()
     assert lines[0] == "<!-- highwater rehearsal: --%3E %40all -->"
     assert lines[2] == "### DynamoDB capacity, --\\> @<!-- -->all"
-    assert "| @<!-- -->all/\\<b\\>\\*x\\*\\|\\`\\#1 (added) | **9.50** |  |  | **<0.01 %** |  |  |" in lines
+    assert "| @<!-- -->all/<wbr>\\<b\\>\\*x\\*\\|\\`\\#1 (added) | **9.50** (+9.50) | **<0.01 %** |  |" in lines
 
 
 def test_rise_of_throttling_is_a_limit_of_its_own() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -11,11 +12,12 @@ import pytest
 from highwater.core import Capacity, Plan, Window
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater_lab.policies.catalogue import run_policy
-from highwater_lab.report.plan import declared_text, plan_lines, zone_of
+from highwater_lab.report.plan import change_lines, declared_text, mode_text, plan_lines, zone_of
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression
-from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.simulation import Buffer, ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.simulation.plans import table_of
+from highwater_lab.simulation.setup import ReplicaSetup
 from tests.simulation.tables import READ, WRITE, table, tracked, writes
 
 
@@ -89,3 +91,112 @@ def test_capacity_is_told_as_it_is_declared() -> None:
     unscaled = table(TargetSetup(units=40, min=40, max=900))
     assert declared_text(unscaled, run.target(WRITE)) == "40-900"
     assert declared_text(replace(setup, is_on_demand=True), run.target(READ)) == "on demand"
+
+
+def _plan(floor: int = 70, windows: tuple[Window, ...] = (), **more: Any) -> TableSetup:
+    write = Capacity.autoscaled(**{"min_capacity": floor, "max_capacity": 900} | more)
+    return table_of(Plan(read=Capacity.fixed(30), write=write, windows=windows), "Orders")
+
+
+SALE = Window.weekly("sale", days="FRI", start="17:00", end="20:00", timezone="Europe/Berlin", write_min=400)
+SALE_PLAN = Plan(
+    read=Capacity.fixed(30),
+    write=Capacity.autoscaled(min_capacity=70, max_capacity=900),
+    windows=(SALE,),
+)
+CALM = _plan()
+GLOBAL = replace(CALM, replicas=(ReplicaSetup(region="us-east-1", read_units=30),))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        (CALM, replace(CALM, notes=("other",), name="x"), []),
+        (CALM, _plan(200), ["write floor 70 → 200 WCU"]),
+        (
+            CALM,
+            _plan(50, max_capacity=1_200, target_utilization_percent=60, scale_in_cooldown=timedelta(minutes=2)),
+            ["write floor 70 → 50 WCU, ceiling 900 → 1,200 WCU, target 70 → 60 %, scale-in cooldown 0 → 120 s"],
+        ),
+        (CALM, _plan(disable_scale_in=True), ["write scale-in disabled"]),
+        (
+            table_of(Plan(read=Capacity.fixed(30), write=Capacity.fixed(150)), "Orders"),
+            CALM,
+            ["write 150 units → 70-900 at 70 %"],
+        ),
+        (
+            CALM,
+            _plan(windows=(SALE,)),
+            [
+                "added at 16:55 FRI Europe/Berlin, floor 400, ceiling 900 (write)",
+                "added at 20:00 FRI Europe/Berlin, floor 70, ceiling 900 (write)",
+                "high-water mark none → table 30 reads, 400 writes",
+            ],
+        ),
+        (
+            CALM,
+            replace(CALM, is_on_demand=True, max_read_units=4_000, max_write_units=5_000),
+            [
+                "mode provisioned, read 30 units, write 70-900 at 70 % → on demand, at most 4,000 reads and 5,000 "
+                "writes a second"
+            ],
+        ),
+        (
+            replace(CALM, is_on_demand=True, max_write_units=5_000),
+            replace(CALM, is_on_demand=True),
+            ["mode on demand, at most 5,000 writes a second → on demand"],
+        ),
+        (CALM, replace(CALM, is_infrequent_access=True), ["table class Standard → Standard-IA"]),
+        (CALM, GLOBAL, ["replica us-east-1 added"]),
+        (GLOBAL, CALM, ["replica us-east-1 removed"]),
+        (
+            GLOBAL,
+            replace(GLOBAL, replicas=(ReplicaSetup(region="us-east-1", read_units=50),)),
+            ["replica us-east-1 reads 30 → 50 RCU"],
+        ),
+        (
+            CALM,
+            replace(CALM, buffer=Buffer(units=500, drain_seconds=3_600)),
+            ["queue before its writes none → 500 write units a second"],
+        ),
+        (CALM, replace(CALM, burst_seconds=60), ["burst seconds differs"]),
+        (
+            CALM,
+            replace(CALM, scaler=ScaledPlan(table="orders", mode=Mode.FLOOR, plan=SALE_PLAN)),
+            [
+                "Highwater's scaler added, in mode floor",
+                "window sale added: FRI 17:00-20:00 Europe/Berlin, write floor 400",
+            ],
+        ),
+    ],
+)
+def test_change_of_a_declaration_is_told_in_words(old: TableSetup, new: TableSetup, lines: list[str]) -> None:
+    assert change_lines(old, new) == lines
+
+
+def test_change_of_a_table_with_indexes_names_what_it_is_of() -> None:
+    def with_index(floor: int, index_floor: int, name: str = "by_day") -> TableSetup:
+        index = ResourceSetup(index=name, read=TargetSetup.fixed(3), write=tracked(index_floor, 900))
+        return table(tracked(floor, 900), indexes=(index,))
+
+    assert change_lines(with_index(70, 70), with_index(90, 90)) == ["write floor 70 → 90 WCU (table, index 'by_day')"]
+    assert change_lines(with_index(70, 70), with_index(70, 90)) == ["write floor 70 → 90 WCU (index 'by_day')"]
+    assert change_lines(with_index(70, 70), with_index(70, 70, "by_hour")) == [
+        "index 'by_hour' added",
+        "index 'by_day' removed",
+    ]
+
+
+def test_schedule_that_changes_much_is_cut() -> None:
+    windows = tuple(
+        Window.weekly(day, days=day, start=f"1{number}:00", end="20:00", timezone="UTC", write_min=400)
+        for number, day in enumerate(("MON", "TUE", "WED", "THU"))
+    )
+    lines = change_lines(CALM, _plan(windows=windows))
+    assert len(lines) == 6
+    assert lines[4].endswith(" more changes of the schedule")
+
+
+def test_mode_is_told_with_what_it_declares() -> None:
+    assert mode_text(CALM) == "provisioned, read 30 units, write 70-900 at 70 %"
+    assert mode_text(replace(CALM, is_on_demand=True)) == "on demand"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from highwater.core import HighwaterError
-from highwater_lab.report.app import CHANGED, MARKER, UNCHANGED, cell, marked
+from highwater_lab.report.app import BREAK, CHANGED, MARKER, UNCHANGED, cell, marked
 
 # neither a stage nor a name holds a semicolon, as both stand there with hex numbers for odd characters
 _MARKER: Final = re.compile(re.escape(MARKER).replace(re.escape("{stage}"), "([^;\n]*?)(?:; ([^;\n]*))?"))
@@ -181,7 +181,7 @@ def _owned_lines(text: str) -> Iterator[tuple[str, int | None]]:
     tables: dict[str, int] = {}
     rows = [number for number, line in enumerate(lines) if line.startswith("| ")]
     for order, number in enumerate(rows[2:]):  # below the headings and the line under them
-        first = lines[number].removeprefix("| ").split(" | ")[0]
+        first = lines[number].removeprefix("| ").split(" | ")[0].replace(BREAK, "")
         tables[first] = order
         tables.setdefault(re.sub(r" \((?:added|removed)\)$", "", first), order)
     count = len(rows[2:])

@@ -132,6 +132,8 @@ class TableRehearsal:
         change: How its declaration differs.
         before: Its outcome in the old app; `None` without an old app, if the table is not in it, or if it is unknown.
         after: Its outcome in the new app, likewise.
+        setup_before: Its declaration in the old app, `None` if it is not in it, or cannot be read.
+        setup_after: Its declaration in the new app, likewise.
         on_demand: Its outcome in on-demand mode, `None` if it is unknown.
         cheapest: The cheapest plan within a limit on throttling, in words with its cost; `None` if none was looked for.
         unknown: Why nothing is known of it, such as that there is no traffic for it; empty otherwise.
@@ -143,10 +145,18 @@ class TableRehearsal:
     change: Change
     before: Outcome | None = None
     after: Outcome | None = None
+    setup_before: TableSetup | None = None
+    setup_after: TableSetup | None = None
     on_demand: Outcome | None = None
     cheapest: Cheapest | None = None
     unknown: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def rise(self) -> float:
+        """What it costs more than before, in USD a month; negative if it costs less. A removed table costs nothing."""
+        after, before = (0.0 if each is None else each.cost_per_month for each in (self.after, self.before))
+        return after - before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,9 +201,15 @@ class AppRehearsal:
     fixed: tuple[FixedCost, ...] = ()
 
     def changed(self) -> tuple[TableRehearsal, ...]:
-        """Return the known tables whose declaration differs; all known ones if the app is not compared."""
-        known = (table for table in self.tables if not table.unknown)
-        return tuple(table for table in known if not self.against or table.change is not Change.UNCHANGED)
+        """Return the known tables whose declaration differs, the greatest difference of the cost first.
+
+        If the app is not compared, it is all known tables, by name.
+        """
+        known = tuple(table for table in self.tables if not table.unknown)
+        if not self.against:
+            return known
+        differ = (table for table in known if table.change is not Change.UNCHANGED)
+        return tuple(sorted(differ, key=lambda table: -abs(table.rise)))
 
     def fixed_changed(self) -> tuple[FixedCost, ...]:
         """Return the fixed costs whose number differs; all of them if the app is not compared."""
@@ -504,6 +520,8 @@ def _listed(name: str, old: ListedTable | None, new: ListedTable | None, *, is_c
         name=name,
         stage=either.stage,
         change=change,
+        setup_before=None if old is None else old.setup,
+        setup_after=None if new is None else new.setup,
         unknown="; ".join(dict.fromkeys(problems)),
         notes=() if either.setup is None else either.setup.notes,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from rich.markup import escape
 
 from highwater_lab.rehearse import AppRehearsal, Change, Cheapest, FixedCost, Outcome, Passed, TableRehearsal
 from highwater_lab.report.document import config_document
+from highwater_lab.report.plan import change_lines, mode_text
 from highwater_lab.report.terminal import config_text
 
 # A comment on a pull request is found again by this line, which names the stage alone, as `marked` writes it.
@@ -20,6 +22,8 @@ MARKER: Final = "<!-- highwater rehearsal: {stage} -->"
 # the line below it: whether the stage has anything that a comment should show
 CHANGED: Final = "<!-- highwater: changed -->"
 UNCHANGED: Final = "<!-- highwater: unchanged -->"
+# in the names of rows
+BREAK: Final = "<wbr>"
 
 
 def usd(amount: float) -> str:
@@ -43,11 +47,11 @@ def sentence(table: TableRehearsal, against: str) -> str:
     """Return one table's result in words."""
     if table.unknown:
         return f"{table.name}: unknown: {table.unknown}."
-    parts = []
+    parts = [f"{'; '.join(changes)}."] if (changes := declared_changes(table)) else []
     if table.after is None:
         parts.append("removed.")
     else:
-        parts.append(f"{_cost_and_throttles(table.after)}.")
+        parts.append(f"{_cost_and_throttles(table.after, table.before)}.")
     if against and table.before is not None:
         parts.append(_before(table.before, against))
     elif against:
@@ -72,8 +76,22 @@ def _before(outcome: Outcome, against: str) -> str:
     return f"Before ({against}): {usd(outcome.cost_per_month)}, {share(outcome.throttled_percent)} %."
 
 
-def _cost_and_throttles(outcome: Outcome) -> str:
-    text = f"{usd(outcome.cost_per_month)} USD a month, {share(outcome.throttled_percent)} % throttled"
+def declared_changes(table: TableRehearsal) -> list[str]:
+    """Return what is declared differently, in words; none of a table that is unchanged, removed or cannot be read."""
+    if table.change is Change.UNCHANGED or table.setup_after is None:
+        return []
+    if table.setup_before is None:
+        return [f"added, {mode_text(table.setup_after)}"] if table.change is Change.ADDED else []
+    return change_lines(table.setup_before, table.setup_after)
+
+
+def _cost_and_throttles(outcome: Outcome, before: Outcome | None = None) -> str:
+    text = f"{usd(outcome.cost_per_month)} USD a month"
+    if before is not None:
+        gap = outcome.cost_per_month - before.cost_per_month
+        than = f"{usd(abs(gap))} {'more' if gap > 0 else 'less'} than"
+        text += f", {'as' if abs(gap) < 0.005 else than} before"
+    text += f", {share(outcome.throttled_percent)} % throttled"
     if outcome.worst_at is None:
         return text
     minutes = "1 minute" if outcome.throttled_minutes == 1 else f"{outcome.throttled_minutes:,} minutes"
@@ -82,12 +100,12 @@ def _cost_and_throttles(outcome: Outcome) -> str:
 
 def total_sentence(app: AppRehearsal) -> str:
     """Return the sum of the app's known tables in words, and how many tables are unknown."""
-    known = len(app.tables) - len(app.unknown())
+    known = sum(table.after is not None for table in app.tables)
     fixed: Counter[str] = Counter()
     for each in app.fixed:
         fixed[each.what] += each.after
     what = ", ".join([_counted(known, "table"), *(_counted(number, noun) for noun, number in fixed.items() if number)])
-    text = f"{what}: {usd(app.after.cost_per_month)} USD a month, {share(app.after.throttled_percent)} % throttled."
+    text = f"{what}: {_cost_and_throttles(app.after, app.before)}."
     if app.before is not None:
         text += f" {_before(app.before, app.against)}"
     if left := len(app.unknown()):
@@ -165,27 +183,40 @@ def _stage_markdown(app: AppRehearsal, stage: str, passed: Sequence[Passed]) -> 
 
 
 def _table(shown: Iterable[TableRehearsal], fixed: Iterable[FixedCost], against: str) -> list[str]:
-    headings = ["table", "USD a month", "before", "", "throttled", "before", "on demand"]
-    lines = []
+    rows: list[tuple[float, list[str]]] = []
     for table in shown:
-        after, before = table.after, table.before
-        cost = throttled = old_cost = old_throttled = gap = ""
-        if after is not None:
-            cost, throttled = f"**{usd(after.cost_per_month)}**", f"**{share(after.throttled_percent)} %**"
-        if before is not None:
-            old_cost, old_throttled = usd(before.cost_per_month), f"{share(before.throttled_percent)} %"
-        if after is not None and before is not None:
-            gap = _difference(after.cost_per_month, before.cost_per_month)
-        name = cell(table.name) + (f" ({table.change})" if table.change in (Change.ADDED, Change.REMOVED) else "")
+        # where a narrow screen may break the name, so that the dollars and the throttling stay in sight
+        name = re.sub(r"(/|\.|\\_)", rf"\1{BREAK}", cell(table.name))
+        name += f" ({table.change})" * (table.change in (Change.ADDED, Change.REMOVED))
         on_demand = "" if table.on_demand is None else usd(table.on_demand.cost_per_month)
-        lines.append([name, cost, old_cost, gap, throttled, old_throttled, on_demand])
+        old, now = (None if each is None else each.cost_per_month for each in (table.before, table.after))
+        throttled = _throttled(table.before, table.after)
+        rows.append((table.rise, [name, _costs(old, now, against), throttled, on_demand]))
     for each in fixed:
         now, old = each.after * each.usd, each.before * each.usd
         name = _counted(each.after, each.what) + (f" (before: {each.before:,})" if against else "")
-        lines.append([name, f"**{usd(now)}**", usd(old), _difference(now, old), "", "", ""])
-    rows = [headings, ["---", *["---:"] * 6], *lines]
-    # without an old app, the columns about it are left out
-    return [f"| {' | '.join(row if against else [row[0], row[1], row[4], row[6]])} |" for row in rows]
+        rows.append((now - old, [name, _costs(old, now, against), "", ""]))
+    if against:
+        rows.sort(key=lambda row: -abs(row[0]))
+    between = " (before → after)" if against else ""
+    headings = ["table", f"USD a month{between}", f"throttled{between}", "on demand"]
+    lines = [headings, ["---", *["---:"] * 3], *(cells for _, cells in rows)]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def _costs(before: float | None, after: float | None, against: str) -> str:
+    now = f"**{'0' if after is None else usd(after)}**"
+    if not against:
+        return now
+    gap = _difference(after or 0.0, before or 0.0)
+    return f"{now} ({gap})" if before is None else f"{usd(before)} → {now} ({gap})"
+
+
+def _throttled(before: Outcome | None, after: Outcome | None) -> str:
+    old, now = ("" if each is None else share(each.throttled_percent) for each in (before, after))
+    if not now:
+        return f"{old} %"
+    return f"{old} → **{now} %**" if old not in ("", now) else f"**{now} %**"
 
 
 def marked(name: str) -> str:
@@ -214,6 +245,7 @@ def app_document(app: AppRehearsal, passed: Sequence[Passed] = ()) -> dict[str, 
                 "name": table.name,
                 "stage": table.stage or None,
                 "change": str(table.change),
+                "declared_changes": declared_changes(table),
                 "before": None if table.before is None else _outcome(table.before),
                 "after": None if table.after is None else _outcome(table.after),
                 "on_demand": None if table.on_demand is None else _outcome(table.on_demand),
