@@ -14,6 +14,7 @@ import cdk_highwater
 from cdk_highwater import Capacity, manage_capacity
 from highwater_lab.template import list_tables, load_templates
 from tests.command import Command, refused
+from tests.template.plans import plan, state, table
 
 CORPUS = Path(__file__).parents[1] / "template" / "corpus"
 TWO = str(CORPUS / "capacity-in-another-stack" / "assembly")
@@ -124,3 +125,12 @@ def test_table_that_needs_nothing_says_why(command: Command, tmp_path: Path) -> 
 )
 def test_misuse_is_told_in_a_line(command: Command, arguments: list[str], message: str) -> None:
     assert refused(command("migrate", *arguments)).startswith(f"highwater migrate: {message}")
+
+
+@pytest.mark.parametrize("body", [plan(table()), state(table())])
+def test_plan_and_state_of_terraform_are_refused(command: Command, tmp_path: Path, body: object) -> None:
+    (tmp_path / "tf.json").write_text(json.dumps(body))
+    assert refused(command("migrate", "tf.json")) == (
+        "highwater migrate: tf.json: is a plan or state of Terraform, and manage_capacity is for apps of the CDK; for "
+        "Terraform, highwater recommend --code hcl prints tables with their scaling"
+    )

@@ -14,7 +14,7 @@ from highwater.core import Dimension, HighwaterError
 from highwater_lab.commands.options import Misuse, Pairs, check_places
 from highwater_lab.recommend.code import managed_code_of
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
-from highwater_lab.template import ListedTable, list_tables, load_templates
+from highwater_lab.template import ListedTable, is_plan, list_tables, load_templates
 
 _path = click.Path(path_type=Path)
 _TWO_DEPLOYS = (
@@ -124,6 +124,11 @@ def migrate_command(template: Path, table: str | None, parameters: tuple[tuple[s
     Exit status: 0 fine, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     check_places({"TEMPLATE": template}, {})
+    if is_plan(template):
+        raise Misuse(
+            f"{template}: is a plan or state of Terraform, and manage_capacity is for apps of the CDK; for Terraform, "
+            "highwater recommend --code hcl prints tables with their scaling"
+        )
     try:
         listed = list_tables(load_templates(template), dict(parameters))
     except HighwaterError as error:
