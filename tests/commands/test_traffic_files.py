@@ -168,32 +168,34 @@ def live(cloud: LocalCloud, tmp_path: Path) -> Command:
 
 def test_price_is_told_before_anything_is_fetched(live: Command, tmp_path: Path) -> None:
     done = live("traffic", "fetch", "--all", "--dry-run")
-    told = (
-        "2 tables, 14 days: 6 requests to CloudWatch for 12 metrics, less than 0.01 USD; 1 on demand left out; name "
-        "them to fetch them too\n"
-    )
+    told = "3 tables, 14 days: 8 requests to CloudWatch for 16 metrics, less than 0.01 USD\n"
     assert (done.returncode, done.stdout, done.stderr) == (0, "", told)
     assert not (tmp_path / "traffic").exists()
 
 
-def test_all_provisioned_tables_are_fetched_and_read_again(live: Command, tmp_path: Path) -> None:
+def test_all_tables_of_both_modes_are_fetched_and_read_again(live: Command, tmp_path: Path) -> None:
     done = live("traffic", "fetch", "--all", "--days", "1", "--out", "of/a/day", "--json")
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[1:] == [
         "table 'idle' had no traffic in the last 1 days, so there is nothing to rehearse"
     ]
     assert json.loads(done.stdout) == {
-        "requests": 6,
-        "metrics": 12,
-        "usd": 0.00012,
-        "tables": {"orders": {"file": "of/a/day/orders.csv", "minutes": 1440, "mean_units_per_second": 0.0069}},
+        "requests": 8,
+        "metrics": 16,
+        "usd": 0.00016,
+        "tables": {
+            table: {"file": f"of/a/day/{table}.csv", "minutes": 1440, "mean_units_per_second": 0.0069}
+            for table in ("logs", "orders")
+        },
         "without_traffic": ["idle"],
         "kept": [],
-        "on_demand": ["logs"],
     }
-    (traffic,) = read_traffic_by_table(tmp_path / "of" / "a" / "day").values()
-    assert (traffic.name, traffic.minutes, traffic.notes) == ("orders", 1440, ())
-    assert sum(traffic.total_units(stream) for stream in traffic.rates) == 600
+    found = read_traffic_by_table(tmp_path / "of" / "a" / "day")
+    assert [(each.name, each.minutes, each.notes) for each in found.values()] == [
+        ("logs", 1440, ()),
+        ("orders", 1440, ()),
+    ]
+    assert [sum(each.total_units(stream) for stream in each.rates) for each in found.values()] == [600, 600]
 
 
 def test_resumed_fetch_keeps_what_is_there(live: Command, tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def traffic_group() -> None:
 
 @traffic_group.command("fetch", short_help="Fetch traffic from CloudWatch into a file for each table.")
 @click.argument("tables", metavar="[TABLE]...", nargs=-1)
-@click.option("--all", "is_all", is_flag=True, help="All tables with provisioned capacity in the account and region.")
+@click.option("--all", "is_all", is_flag=True, help="All tables in the account and region.")
 @click.option("--days", type=click.IntRange(1, 455), default=14, show_default=True, help="Number of past days.")
 @click.option(
     "--out",
@@ -82,7 +82,7 @@ def fetch_command(
     Says first how many requests that takes and what they cost: CloudWatch charges for each metric requested, two for
     reads and two for writes of a table or an index. Bins are one minute long for up to 15 days, five minutes for up to
     63 days, and an hour for more. Needs dynamodb:ListTables (with --all), dynamodb:DescribeTable and
-    cloudwatch:GetMetricData.
+    cloudwatch:GetMetricData. Tables on demand have the same metrics.
 
     \b
     highwater traffic fetch orders carts
@@ -102,7 +102,7 @@ def fetch_command(
             dynamodb = session.client("dynamodb")
             planned = plan_fetch_of_all(dynamodb) if is_all else plan_fetch(dynamodb, tables)
         kept = [table for table in planned.tables if resume and _file(folder, table).is_file()]
-        plan = FetchPlan({t: streams for t, streams in planned.tables.items() if t not in kept}, planned.on_demand)
+        plan = FetchPlan({table: streams for table, streams in planned.tables.items() if table not in kept})
         usd = plan.metrics * load_prices().thousand_metrics_requested / 1000
         say(_told(plan, kept, days, usd), err=True)
         fetched: dict[str, Traffic] = {}
@@ -132,8 +132,6 @@ def _told(plan: FetchPlan, kept: list[str], days: int, usd: float) -> str:
     ]
     if kept:
         parts.append(f"{len(kept):,} kept from before")
-    if plan.on_demand:
-        parts.append(f"{len(plan.on_demand):,} on demand left out; name them to fetch them too")
     return "; ".join(parts)
 
 
@@ -184,7 +182,6 @@ def _fetch_document(
         },
         "without_traffic": without,
         "kept": kept,
-        "on_demand": list(plan.on_demand),
     }
 
 

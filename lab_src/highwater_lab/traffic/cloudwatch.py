@@ -33,11 +33,9 @@ class FetchPlan:
     Attributes:
         tables: The tables whose traffic is fetched, and the number of streams of each: reads and writes of the table
             and of each index.
-        on_demand: The tables that are left out, as they have no provisioned capacity.
     """
 
     tables: dict[str, int]
-    on_demand: tuple[str, ...] = ()
 
     @property
     def requests(self) -> int:
@@ -59,21 +57,16 @@ def plan_fetch(dynamodb: DynamoDBClient, tables: Iterable[str]) -> FetchPlan:
 
 
 def plan_fetch_of_all(dynamodb: DynamoDBClient) -> FetchPlan:
-    """Return what it takes to fetch the traffic of every table with provisioned capacity in the account and region."""
+    """Return what it takes to fetch the traffic of every table in the account and region, whatever its mode."""
     tables: dict[str, int] = {}
-    on_demand = []
     for page in dynamodb.get_paginator("list_tables").paginate():
         for table in page["TableNames"]:
             try:
-                description = _described(dynamodb, table)
+                tables[table] = len(_streams(_described(dynamodb, table)))
             except TrafficError:
                 # deleted since it was listed
                 continue
-            if description.get("BillingModeSummary", {}).get("BillingMode") == "PAY_PER_REQUEST":
-                on_demand.append(table)
-            else:
-                tables[table] = len(_streams(description))
-    return FetchPlan(tables, tuple(on_demand))
+    return FetchPlan(tables)
 
 
 def _described(dynamodb: DynamoDBClient, table: str) -> TableDescriptionTypeDef:
