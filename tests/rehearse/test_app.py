@@ -421,6 +421,13 @@ def test_config_records_each_change_of_the_table_and_of_its_four_alarms() -> Non
         f"; without AWS Config: at most {bill.config_items_per_month:,.0f} items a month, {bill.config_per_month:,.2f} "
         "USD, if it records the account; --config-recorder adds them"
     )
+    old = replace(Outcome.of_run(recorded.declared), config_items_per_month=1_234.0, config_per_month=3.7)
+    assert config_text(replace(old, config_items_per_month=0.0, config_per_month=0.0), old) == (
+        ": at most 0 items a month, 0.00 USD (before: 1,234 items, 3.70 USD)"
+    )
+    compared = _app([_table("A", _setup(2_900))], [_table("A", _setup(300))])
+    assert compared.before is not None
+    assert f" USD (before: {compared.before.config_items_per_month:,.0f} items, " in app_markdown(compared)
     app = rehearse_app([_table("A", _setup(300)), _table("B", _setup(300))], lambda _: STEP, has_config_recorder=True)
     assert app.after.config_per_month == pytest.approx(2 * bill.config_per_month)
     assert app.after.cost_per_month == pytest.approx(

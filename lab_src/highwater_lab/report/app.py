@@ -143,7 +143,7 @@ def print_app(app: AppRehearsal, console: Console) -> None:
 def _sources(app: AppRehearsal) -> str:
     reserved = replace(app.commitments, has_savings_plan=False).name
     shared = f"; {reserved}, which the sums count and the tables do not" if reserved else ""
-    return f"{app.traffic}; {app.prices or 'no prices'}{shared}{config_text(app.after)}"
+    return f"{app.traffic}; {app.prices or 'no prices'}{shared}{config_text(app.after, app.before)}"
 
 
 def app_markdown(app: AppRehearsal, passed: Sequence[Passed] = ()) -> str:

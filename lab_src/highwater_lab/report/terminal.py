@@ -47,11 +47,16 @@ def print_rehearsal(rehearsal: Rehearsal, console: Console) -> None:
     _print_advice(run, console)
 
 
-def config_text(costs: Bill | Outcome) -> str:
-    """Return the end of a line about prices: what AWS Config costs, and whether that is included; empty for nothing."""
-    if not costs.config_items_per_month:
+def config_text(costs: Bill | Outcome, before: Outcome | None = None) -> str:
+    """Return the end of a line about prices: what AWS Config costs, and whether that is included; empty for nothing.
+
+    *before* is the old app's, if it is compared.
+    """
+    if not costs.config_items_per_month and (before is None or not before.config_items_per_month):
         return ""
     items = f"at most {costs.config_items_per_month:,.0f} items a month, {costs.config_per_month:,.2f} USD"
+    if before is not None:
+        items += f" (before: {before.config_items_per_month:,.0f} items, {before.config_per_month:,.2f} USD)"
     if costs.has_config_recorder:
         return f": {items}"
     return f"; without AWS Config: {items}, if it records the account; --config-recorder adds them"
