@@ -174,6 +174,14 @@ def test_limits_end_with_status_1_and_say_so(command: Command) -> None:
     assert json.loads(done.stdout)["passed"] == ["cost"]
 
 
+def test_queue_that_is_late_ends_with_status_1(command: Command) -> None:
+    options = ("rehearse", *HAND, "--scenario", "step", "--mean", "100", "--buffered")
+    done = command(*options, "110 within 1m", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["passed"] == ["queue"]
+    assert command(*options, "110 within 9h").returncode == 0
+
+
 def test_files_are_written_and_traffic_can_be_used_again(command: Command, tmp_path: Path) -> None:
     common = ("--index-share", "by_status=10")
     done = command(

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import re
+import zlib
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -11,10 +16,10 @@ from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import BoostCoordinator, BufferedWrites, Capacity, HighWaterTable
 from highwater.core import Dimension
-from highwater_lab.rehearse import Rehearsal, RehearsalError, rehearse
+from highwater_lab.rehearse import Limits, Rehearsal, RehearsalError, rehearse
 from highwater_lab.report.document import rehearsal_document
 from highwater_lab.report.page import write_page
-from highwater_lab.report.terminal import work_lines
+from highwater_lab.report.terminal import share_text, work_lines
 from highwater_lab.simulation import Buffer, TargetSetup
 from highwater_lab.template import TemplateError, find_table, load_templates
 from highwater_lab.traffic import Stream, Traffic
@@ -105,6 +110,58 @@ def test_lines_say_what_waits_what_came_back_and_what_is_late(tmp_path: Path) ->
     page = (tmp_path / "page.html").read_text()
     assert "writes wait for the drain time of 1:00:00 or longer" in page
     assert "What the template declares, but with all writes sent to the table at once." in page
+
+
+def _report(found: Rehearsal, file: Path) -> tuple[str, dict[str, Any]]:
+    """The verdict of a report as text, and what its charts draw."""
+    write_page(found, file, Limits().passed(found))
+    page = file.read_text()
+    verdict = re.search("<p class='verdict'>(.*)</p>", page)
+    data = re.search("id='data'>(.*)</script>", page)
+    assert verdict is not None
+    assert data is not None
+    return re.sub("<.*?>", "", verdict[1]), json.loads(zlib.decompress(base64.b64decode(data[1])))
+
+
+def test_queue_that_does_not_drain_is_the_verdict_and_exceeds_a_limit(tmp_path: Path) -> None:
+    flood = writes(*[190] * 30, *[1_100] * 210)
+    found = rehearse(SETUP, flood, buffer=Buffer(units=500, drain_seconds=3_600), compare=["on-demand"])
+    declared, direct, _ = found.runs
+    verdict, data = _report(found, tmp_path / "page.html")
+    assert verdict == (
+        "The queue does not drain: 7,560,000 write units are unwritten at the end, and the oldest has waited for "
+        f"1:54:33, where 1:00:00 is declared. As declared, Orders costs ${declared.bill.per_month:,.0f} a month and "
+        "throttles nothing. That leaves out what waits: without queue, all is written at once, for "
+        f"${direct.bill.per_month:,.0f}, with {share_text(direct)} of the requested units throttled."
+    )
+    assert [(each.what, each.got, each.allowed, each.text) for each in Limits().passed(found)] == [
+        (
+            "queue",
+            6_873,
+            3_600,
+            "queued writes wait for up to 1:54:33, the limit is the declared drain time of 1:00:00",
+        )
+    ]
+    ages, written = data["targets"]
+    assert (ages["limit"], ages["demand"], ages["runs"][1]["units"]) == (1, [], [])
+    assert ages["runs"][0]["units"][:2] == [[0, 0], [2_100, 0.1]]
+    assert ages["runs"][0]["units"][-1][1] == 1.9
+    # what is asked for, and what the queue writes of it, are two series
+    assert (written["demand"][40], written["written"][40]) == (1_100, 500)
+    page = (tmp_path / "page.html").read_text()
+    assert "Blue is what was requested, dark blue what the queue writes;" in page
+    rows = [re.findall("<td>(.*?)</td>", row)[3] for row in re.findall("<tr data-row=.*?</tr>", page)]
+    assert rows == ["7,560,000", "", "7,560,000"]
+
+
+def test_queue_that_was_late_but_drains_is_told_and_one_in_time_is_not(tmp_path: Path) -> None:
+    late, _ = _report(rehearse(SETUP, SURGE, buffer=Buffer(units=350, drain_seconds=3_600)), tmp_path / "late.html")
+    assert late.startswith("The queue is late: a write waits for up to 1:04:06, where 1:00:00 is declared. As declared")
+    in_time = rehearse(SETUP, SURGE, buffer=Buffer(units=350))
+    verdict, _ = _report(in_time, tmp_path / "in_time.html")
+    assert verdict.startswith("As declared, Orders costs $")
+    assert verdict.endswith("No compared policy costs less without throttling more.")
+    assert Limits().passed(in_time) == ()
 
 
 def test_messages_that_sqs_deletes_are_told() -> None:

@@ -32,6 +32,7 @@ def test_surge_waits_and_is_written_at_the_rate_of_the_budget() -> None:
     assert (queue.most_units, queue.most_at) == (48_000, 180)
     # 12,000 of the 22,800 units of the minute before are written then: the next was sent 28 s before its end
     assert (queue.oldest_seconds, queue.oldest_at) == (60 + 29, 300)
+    assert (list(queue.ages[:5]), list(queue.ages[-2:])) == ([0, 27, 54, 80, 89], [0, 0])
     assert (queue.empty_at, queue.left_units) == (600, 0)
     assert queue.throttled_units == 0
     consumed = [quanta // 3_600 for quanta in run.target(WRITE).consumed]

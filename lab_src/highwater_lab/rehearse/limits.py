@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from highwater_lab.rehearse.app import AppRehearsal, TableRehearsal
 from highwater_lab.rehearse.rehearsal import Rehearsal
+from highwater_lab.simulation import QueueRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,8 +15,8 @@ class Passed:
     """A limit that a rehearsal exceeded.
 
     Attributes:
-        what: The limited value: `throttled`, `cost`, `throttled-rise` or `cost-rise`.
-        got: The value: percent of the units requested, or USD a month.
+        what: The limited value: `throttled`, `cost`, `queue`, `throttled-rise` or `cost-rise`.
+        got: The value: percent of the units requested, USD a month, or seconds that a write waits in a queue.
         allowed: The limit, in the same unit.
         text: The finding as a sentence.
         where: The table or the stage, empty for the only one.
@@ -29,7 +31,7 @@ class Passed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits on the run of the policy `declared`.
+    """Limits on the run of the policy `declared`. That of a queue is the drain time that is declared for it.
 
     Attributes:
         max_throttled_percent: The highest percentage of requested units that may be throttled; `None` for no limit.
@@ -45,7 +47,10 @@ class Limits:
 
     def passed(self, rehearsal: Rehearsal) -> tuple[Passed, ...]:
         """Return the limits that the rehearsal exceeded."""
-        return self._passed_by(rehearsal.throttled_percent, rehearsal.cost_per_month)
+        return (
+            *_passed_by_queue(rehearsal.declared.queue),
+            *self._passed_by(rehearsal.throttled_percent, rehearsal.cost_per_month),
+        )
 
     def passed_by_app(self, app: AppRehearsal) -> tuple[Passed, ...]:
         """Return the limits that an app, or a table of it, exceeded. Unknown tables exceed none."""
@@ -109,3 +114,14 @@ class Limits:
                 )
             )
         return tuple(exceeded)
+
+
+def _passed_by_queue(queue: QueueRun | None) -> list[Passed]:
+    if queue is None or not queue.is_late:
+        return []
+    oldest, allowed = queue.oldest_seconds, queue.buffer.drain_seconds
+    text = (
+        f"queued writes wait for up to {timedelta(seconds=oldest)}, the limit is the declared drain time of "
+        f"{timedelta(seconds=allowed)}"
+    )
+    return [Passed("queue", oldest, allowed, text)]

@@ -54,13 +54,14 @@ function draw(target) {
   target.second = px => Math.max(from, Math.min(to, from + (px - left) / (right - left) * span));
   const columns = Math.max(1, Math.floor(right - left));
   // the busiest of the points that share a pixel
-  const tops = Array.from({ length: columns }, (_, column) => {
+  const topsOf = values => Array.from({ length: columns }, (_, column) => {
     const first = Math.floor(target.second(left + column) / second), after = Math.ceil(target.second(left + column + 1) / second);
     let most = 0;
-    for (let i = first; i < Math.max(first + 1, after) && i < target.demand.length; i++) if (target.demand[i] > most) most = target.demand[i];
+    for (let i = first; i < Math.max(first + 1, after) && i < values.length; i++) if (values[i] > most) most = values[i];
     return most;
   });
-  let top = Math.max(1, ...tops);
+  const blues = [[topsOf(target.demand), "rgba(31,119,180,.28)"], [topsOf(target.written), "rgba(31,119,180,.5)"]];
+  let top = Math.max(1, target.limit || 0, ...blues.flatMap(([tops]) => tops));
   const lines = target.runs.map((run, i) => {
     if (!isShown(i) || !run.units.length) return [];
     const first = Math.max(0, stepAt(run.units, from)), line = run.units.slice(first, stepAt(run.units, to) + 1);
@@ -92,9 +93,18 @@ function draw(target) {
   pen.textAlign = "left";
   pen.fillText("UTC", 0, bottom + 13);
   if (hasLocal) pen.fillText("local", 0, bottom + 28);
-  // what was requested
-  pen.fillStyle = "rgba(31,119,180,.28)";
-  tops.forEach((units, column) => { if (units) pen.fillRect(left + column, y(units), 1, floorY - y(units)); });
+  // what was requested, and over it what a queue writes of it
+  for (const [tops, blue] of blues) {
+    pen.fillStyle = blue;
+    tops.forEach((units, column) => { if (units) pen.fillRect(left + column, y(units), 1, floorY - y(units)); });
+  }
+  if (target.limit) {
+    pen.fillStyle = pen.strokeStyle = "#b42318";
+    pen.fillText(`declared: ${number(target.limit)} h`, left + 4, y(target.limit) - 4);
+    pen.setLineDash([5, 4]);
+    pen.beginPath(); pen.moveTo(left, y(target.limit)); pen.lineTo(right, y(target.limit)); pen.stroke();
+    pen.setLineDash([]);
+  }
   // floor and ceiling of the chosen policy
   const own = target.runs[chosen];
   for (let i = Math.max(0, stepAt(own.bounds, from)); i < own.bounds.length && own.bounds[i][0] <= to; i++) {
@@ -156,12 +166,14 @@ function draw(target) {
   }
 }
 function explain(target, at, px) {
-  const point = Math.min(target.demand.length - 1, Math.floor(at / report.step / 60));
-  const lines = [told(report.start + Math.floor(at / 60) * 60), `requested ${number(target.demand[point])}/s`];
+  const point = Math.min(Math.ceil(report.minutes / report.step) - 1, Math.floor(at / report.step / 60));
+  const lines = [told(report.start + Math.floor(at / 60) * 60)];
+  if (target.demand.length) lines.push(`requested ${number(target.demand[point])}/s`);
+  if (target.written.length) lines.push(`the queue writes ${number(target.written[point])}/s`);
   report.runs.forEach((run, i) => {
     const of = target.runs[i];
     if (!isShown(i)) return;
-    const units = of.units.length ? `${number(of.units[stepAt(of.units, at)][1])}/s` : "";
+    const units = of.units.length ? number(of.units[stepAt(of.units, at)][1]) + target.unit : "";
     const refused = of.throttled.find(each => each[0] === point);
     if (units || refused) lines.push(`${run.name} ${units}` + (refused ? ` throttled ${number(refused[1])} units: ${refused[2]}` : ""));
   });

@@ -13,12 +13,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+from highwater.core import Dimension
 from highwater_lab.files import replace_file
 from highwater_lab.rehearse import Passed, Rehearsal
-from highwater_lab.report.picture import curves, shown_targets
+from highwater_lab.rehearse.rehearsal import WITHOUT_QUEUE
+from highwater_lab.report.picture import Curves, curves, shown_targets
 from highwater_lab.report.plan import declared_text, plan_lines, zone_of
 from highwater_lab.report.terminal import advice, config_text, shard_lines, share_text, span_text, work_lines
-from highwater_lab.simulation import Run, TargetRun
+from highwater_lab.simulation import QueueRun, Run, TargetRun
 from highwater_lab.simulation.run import EventKind
 
 # A fortnight has a point for each minute
@@ -42,6 +44,7 @@ _WORDS: Final = {
     "throttled": "The share of the requested units that DynamoDB refuses because capacity is missing.",
     "minutes": "The minutes in which anything is throttled.",
     "once, $": "USD paid once, for raising the high-water mark.",
+    "unwritten": "Write units that still wait in the queue when the traffic ends. No cost is counted for them.",
     "used": "Consumed over provisioned units. Above 100 %, the burst bucket supplied the difference.",
     "decreases": "Decreases of capacity that DynamoDB accepted; it allows a limited number a day.",
     "refused": "Decreases of capacity that DynamoDB refused, because the day's allowed decreases were used up. "
@@ -95,11 +98,14 @@ def write_page(rehearsal: Rehearsal, path: Path, passed: Sequence[Passed] = ()) 
 
 
 def _verdict(rehearsal: Rehearsal) -> str:
-    """Return what the declared plan costs and throttles, and the cheapest policy that throttles no more."""
+    """Return whether the queue is late, what the declared plan costs and throttles, and what would cost less."""
     run, others = rehearsal.declared, [run for run in rehearsal.runs[1:] if run.policy != "clairvoyant"]
     cost = run.bill.per_month
     name = html.escape(rehearsal.setup.name)
     sentences = [f"As declared, {name} costs <b>${cost:,.0f} a month</b> and throttles <b>{_throttled(run)}</b>."]
+    if run.queue is not None and run.queue.is_late:
+        sentences = [_lateness(run.queue), *sentences, *_at_once(others)]
+        others = [each for each in others if each.queue and each.queue.left_units <= run.queue.left_units]
     better = [
         each
         for each in others
@@ -112,9 +118,29 @@ def _verdict(rehearsal: Rehearsal) -> str:
             f"{word(best.policy)} would cost <b>${usd:,.0f}</b>, ${cost - usd:,.0f} less, and throttle "
             f"{_throttled(best, with_worst=False)}."
         )
-    elif others:
+    elif others and not (run.queue and run.queue.is_late):
         sentences.append("No compared policy costs less without throttling more.")
     return " ".join(sentences)
+
+
+def _lateness(queue: QueueRun) -> str:
+    oldest, drain = timedelta(seconds=queue.oldest_seconds), timedelta(seconds=queue.buffer.drain_seconds)
+    if queue.ages[-1] < queue.buffer.drain_seconds:
+        return f"The queue is late: <b>a write waits for up to {oldest}</b>, where {drain} is declared."
+    return (
+        f"The queue does not drain: <b>{queue.left_units:,} write units are unwritten</b> at the end, and the oldest "
+        f"has waited for <b>{oldest}</b>, where {drain} is declared."
+    )
+
+
+def _at_once(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield what the table would cost without the queue, whose dollars are for other work than those with it."""
+    for run in runs:
+        if run.policy == WITHOUT_QUEUE:
+            yield (
+                f"That leaves out what waits: {word(WITHOUT_QUEUE)}, all is written at once, for "
+                f"<b>${run.bill.per_month:,.0f}</b>, with {_throttled(run, with_worst=False)} throttled."
+            )
 
 
 def _throttled(run: Run, *, with_worst: bool = True) -> str:
@@ -147,13 +173,15 @@ def _span(rehearsal: Rehearsal) -> str:
 
 
 def _policies(rehearsal: Rehearsal) -> str:
-    heads = ("policy", "$/month", "throttled", "minutes", "once, $", "used", "decreases", "refused")
+    unwritten = ("unwritten",) if rehearsal.declared.queue else ()
+    heads = ("policy", "$/month", "throttled", *unwritten, "minutes", "once, $", "used", "decreases", "refused")
     rows = []
     for number, run in enumerate(rehearsal.runs):
         used = run.utilization_percent
         cells = (
             f"<b>${run.bill.per_month:,.2f}</b>",
             share_text(run),
+            *((f"{run.queue.left_units:,}" if run.queue else "",) if unwritten else ()),
             f"{len(run.throttled_minutes()):,}",
             f"{run.bill.warm_up:,.2f}" if run.bill.warm_up else "",
             "" if used is None else f"{used:.0f} %",
@@ -210,14 +238,21 @@ def _peak(target: TargetRun) -> str:
 
 def _charts(rehearsal: Rehearsal) -> Iterator[str]:
     moves = (("in", "+"), ("out", "−"), ("back", "←"), ("on", "→"), ("all", "all"))
+    queue = rehearsal.declared.queue
+    blue = (
+        "Blue is what was requested" if queue is None else "Blue is what was requested, dark blue what the queue writes"
+    )
     yield (
         "<h2>Requested units and capacity, units per second</h2>"
-        "<p>Blue is what was requested; each policy is a line in its colour, laid over the others. Click a row of the "
+        f"<p>{blue}; each policy is a line in its colour, laid over the others. Click a row of the "
         "first table for its floor and ceiling (green) and the reasons for its changes (diamonds). Drag to zoom, "
         "double-click to zoom out. "
         + " ".join(f"<button data-move='{move}'>{label}</button>" for move, label in moves)
         + "</p>"
     )
+    if queue is not None:
+        label = "queue: hours that the oldest write has waited"
+        yield f"<h2>{label}</h2><canvas role='img' aria-label='{label}'></canvas>"
     for target in shown_targets(rehearsal.declared):
         label = html.escape(target.label)
         yield f"<h2>{label}</h2><canvas role='img' aria-label='{label}: requested units and capacity'></canvas>"
@@ -234,18 +269,23 @@ def _data(rehearsal: Rehearsal) -> dict[str, Any]:
         "zone": zone,
         "runs": [{"name": run.policy, "colour": _colour(number)} for number, run in enumerate(rehearsal.runs)],
         "targets": [
-            _target(rehearsal.runs, [run.target(target.dimension, target.index) for run in rehearsal.runs])
-            for target in shown_targets(rehearsal.declared)
+            *([] if rehearsal.declared.queue is None else [_ages(rehearsal.runs, rehearsal.declared.queue)]),
+            *(
+                _target(rehearsal.runs, [run.target(target.dimension, target.index) for run in rehearsal.runs])
+                for target in shown_targets(rehearsal.declared)
+            ),
         ],
     }
 
 
 def _target(runs: Sequence[Run], targets: Sequence[TargetRun]) -> dict[str, Any]:
     drawn = [curves(run, target, _MOST_POINTS) for run, target in zip(runs, targets, strict=True)]
-    # where the table throttles a write, it does not reach an index: the policy that lets most through knows the demand
-    demand = [max(values) for values in zip(*(each.demand for each in drawn), strict=True)]
+    direct = [each for each, run in zip(drawn, runs, strict=True) if run.policy == WITHOUT_QUEUE]
+    is_queued = bool(direct) and targets[0].dimension is Dimension.WRITE
     return {
-        "demand": [round(value) if value >= 100 else round(value, 1) for value in demand],
+        "unit": "/s",
+        "demand": _most(direct if is_queued else drawn),
+        "written": _most([each for each in drawn if each not in direct]) if is_queued else [],
         "runs": [
             {
                 "units": [] if each.provisioned is None else target.capacity,
@@ -260,6 +300,36 @@ def _target(runs: Sequence[Run], targets: Sequence[TargetRun]) -> dict[str, Any]
             for run, target, each in zip(runs, targets, drawn, strict=True)
         ],
     }
+
+
+def _most(drawn: Sequence[Curves]) -> list[float]:
+    """Return the highest demand at each point.
+
+    Where the table throttles a write, it does not reach an index: the policy that lets most through knows the demand.
+    """
+    demand = (max(values) for values in zip(*(each.demand for each in drawn), strict=True))
+    return [round(value) if value >= 100 else round(value, 1) for value in demand]
+
+
+def _ages(runs: Sequence[Run], queue: QueueRun) -> dict[str, Any]:
+    """Return the chart of how long the oldest write waits under each policy with the queue, in hours."""
+    return {
+        "unit": " h",
+        "limit": queue.buffer.drain_seconds / 3600,
+        "demand": [],
+        "written": [],
+        "runs": [
+            {"units": _hours(run.queue.ages) if run.queue else [], "bounds": [], "throttled": [], "why": []}
+            for run in runs
+        ],
+    }
+
+
+def _hours(ages: Sequence[int]) -> list[tuple[int, float]]:
+    hours = [round(age / 3600, 1) for age in ages]
+    return [
+        (60 * at, now) for at, (now, before) in enumerate(zip(hours, [None, *hours[:-1]], strict=True)) if now != before
+    ]
 
 
 def _reasons(run: Run, target: TargetRun) -> Iterator[tuple[int, str]]:

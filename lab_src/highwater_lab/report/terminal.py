@@ -139,7 +139,7 @@ def _queue_lines(run: Run, queue: QueueRun) -> Iterator[str]:
         )
     if queue.oldest_seconds > RETENTION_SECONDS:
         yield "writes are lost: SQS deletes what waits for longer than 14 days; raise the rate of the queue"
-    elif queue.oldest_seconds >= queue.buffer.drain_seconds:
+    elif queue.is_late:
         drain = timedelta(seconds=queue.buffer.drain_seconds)
         yield f"writes wait for the drain time of {drain} or longer; raise the rate of the queue, or send less"
 

@@ -158,6 +158,7 @@ class RunningQueue:
         self._asked = self._written = self._refused = 0
         self._most = self._most_at = self._oldest = self._oldest_at = 0
         self._empty_at: int | None = None
+        self._ages = array("q", [0] * traffic.minutes)
         table.at(0, self._look)
 
     def result(self, end: int) -> QueueRun:
@@ -173,6 +174,7 @@ class RunningQueue:
             left_units=self._waiting.quanta // QUANTA_PER_UNIT,
             written_units=self._written / QUANTA_PER_UNIT,
             throttled_units=self._refused / QUANTA_PER_UNIT,
+            ages=self._ages,
         )
 
     def _look(self, at: int) -> None:
@@ -208,7 +210,7 @@ class RunningQueue:
         quanta = self._waiting.quanta
         if quanta > self._most:
             self._most, self._most_at = quanta, at
-        oldest = self._waiting.oldest_seconds(at)
+        oldest = self._ages[max(0, at - 1) // 60] = self._waiting.oldest_seconds(at)
         if oldest > self._oldest:
             self._oldest, self._oldest_at = oldest, at
         if quanta >= QUANTA_PER_UNIT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -98,6 +99,7 @@ class QueueRun:
         left_units: Units that wait when the traffic ends.
         written_units: Units that were written.
         throttled_units: Units that the table refused, each attempt counted; they came back to the queue.
+        ages: For each minute, the age in seconds of the oldest write that waits at its end; 0 where nothing waits.
     """
 
     buffer: Buffer
@@ -109,6 +111,12 @@ class QueueRun:
     left_units: int
     written_units: float
     throttled_units: float
+    ages: array[int]
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a write waited for the drain time or longer."""
+        return self.oldest_seconds >= self.buffer.drain_seconds
 
 
 @dataclass(slots=True, kw_only=True)
