@@ -8,7 +8,7 @@ from cdk_highwater.dashboard import CapacityDashboard
 from cdk_highwater.manage import CapacityManaged, manage_capacity
 from cdk_highwater.on_demand import OnDemandTable
 from cdk_highwater.ownership import TaggedTables
-from cdk_highwater.paced import PacedScan
+from cdk_highwater.paced import PacedJob, PacedLoad, PacedScan
 from cdk_highwater.prewarm import PreWarm
 from cdk_highwater.scaler import ThrottleAwareScaler
 from cdk_highwater.table import GlobalSecondaryIndex, HighWaterTable
@@ -30,6 +30,8 @@ __all__ = [
     "IndexCapacity",
     "IndexedCapacityOptions",
     "OnDemandTable",
+    "PacedJob",
+    "PacedLoad",
     "PacedScan",
     "PreWarm",
     "TableCapacity",

@@ -92,6 +92,9 @@ _PLANS = "Stacks may add tables later, so the role covers all plans below the pa
 _CAPS = "Stacks may grant boosts later, so the role covers all grants of one coordinator, and nothing else."
 _WAKES = "Each boost has a schedule of its own; the role covers those of the coordinator's own group, and nothing else."
 _EXECUTIONS = "Each worker is an execution with an id of its own; the role covers those of its own state machine only."
+_OBJECTS = (
+    "Each execution may name an object, and writes its rejected lines; the role covers keys of one prefix for each."
+)
 _TAGGED = "A condition limits the actions to tables with the tag highwater:managed."
 SCALER_FUNCTION_RULES: Final = dict.fromkeys(
     FUNCTION_RULES,
@@ -111,6 +114,10 @@ BUFFERED_FUNCTION_RULES: Final = dict.fromkeys(
         "A queue knows no such destination: what cannot be written goes to its dead-letter queue."
     )
 }
+LOAD_FUNCTION_RULES: Final = dict.fromkeys(
+    (*FUNCTION_RULES, *QUEUE_LESS_RULES),
+    "The function calls AWS APIs only; a state machine calls it, limits how many run at once, and tries again.",
+)
 MACHINE_RULES: Final = dict.fromkeys(
     (
         "AwsSolutions::AwsSolutions-SF1",
@@ -168,6 +175,21 @@ def executions_rules(stack: cdk.Stack, machine: str, label: str) -> dict[str, st
     """Return the rules and reasons for the role of a state machine whose Map state *label* starts executions of it."""
     resources = (f"execution:{machine}:*", f"execution:{machine}/{label}:*")
     return {_all_of(stack, "states", resource, None): _EXECUTIONS for resource in resources}
+
+
+def objects_rules(stack: cdk.Stack, arns: Iterable[str]) -> dict[str, str]:
+    """Return the rules and reasons for the role of a function that reads or writes the objects with these *arns*."""
+    return {f"AwsSolutions::AwsSolutions-IAM5[Resource::{_flat(stack.resolve(arn))}]": _OBJECTS for arn in arns}
+
+
+def _flat(value: object) -> str:
+    """Return a resolved value as cdk-nag writes it: references in angle brackets."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    ((function, argument),) = value.items()
+    if function == "Fn::Join":
+        return str(argument[0]).join(_flat(part) for part in argument[1])
+    return f"<{'.'.join(argument)}>" if function == "Fn::GetAtt" else f"<{argument}>"
 
 
 def _all_of(stack: cdk.Stack, service: str, resource: str, region: str | None) -> str:

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from highwater.bulk.budget import PacedWorkError, PaceError, Pacer
     from highwater.bulk.items import Delete, Put, Update
-    from highwater.bulk.jobs import JobError, run_worker, start_job, worker_handler
+    from highwater.bulk.job_table import JobError
+    from highwater.bulk.jobs import run_worker, start_job, worker_handler
+    from highwater.bulk.load import start_load
     from highwater.bulk.producer import BufferedProducer, BufferedWriteError, BufferFullError
     from highwater.bulk.scan import PacedScan, ScanPage, ScanPlan, ScanProgress, scan
     from highwater.bulk.scatter import ScatterQuery, scatter_get, scatter_query
@@ -105,6 +107,7 @@ __all__ = [
     "scatter_get",
     "scatter_query",
     "start_job",
+    "start_load",
     "transform",
     "worker_handler",
     "write",
@@ -126,7 +129,7 @@ _HOMES: Final = {
     "CoordinatorUnavailableError": "highwater.client.coordinator",
     "Delete": "highwater.bulk.items",
     "GrantedTarget": "highwater.client.boost",
-    "JobError": "highwater.bulk.jobs",
+    "JobError": "highwater.bulk.job_table",
     "JobProgress": "highwater.core.jobs",
     "Meter": "highwater.client.hooks",
     "PaceError": "highwater.bulk.budget",
@@ -165,6 +168,7 @@ _HOMES: Final = {
     "scatter_get": "highwater.bulk.scatter",
     "scatter_query": "highwater.bulk.scatter",
     "start_job": "highwater.bulk.jobs",
+    "start_load": "highwater.bulk.load",
     "transform": "highwater.bulk.transform",
     "worker_handler": "highwater.bulk.jobs",
     "write": "highwater.bulk.write",

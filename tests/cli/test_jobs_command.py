@@ -11,7 +11,8 @@ import pytest
 
 import highwater as library
 from highwater.cli.jobs import lines_of
-from highwater.core.jobs import JobProgress
+from highwater.core.jobs import JobProgress, Reject
+from highwater.core.units import Dimension
 from highwater_lab.local import LocalCloud
 from tests.command import Command
 from tests.local.world import create_tables, units
@@ -41,6 +42,35 @@ def test_progress_is_told_in_sentences() -> None:
         "rate: 123.4 items read a second; time left: 1:23:45",
         "slowest segment: 17, 3.2 times the mean; more segments divide the work more evenly",
     ]
+
+
+def test_rejected_lines_of_a_load_are_told() -> None:
+    loaded = JobProgress(
+        id="load",
+        state="done",
+        segments=32,
+        segments_done=32,
+        workers=0,
+        items=1_988,
+        scanned=2_000,
+        units=4_321.0,
+        scanned_per_second=0.0,
+        seconds_left=0,
+        skew=None,
+        slowest=None,
+        dimension=Dimension.WRITE,
+        rejected=12,
+        first_rejects=(Reject(1_345, "the line is no JSON"),),
+        rejects_at="s3://exports/rejects/load/",
+    )
+    assert list(lines_of(loaded)) == [
+        "job load: done",
+        "segments: 32 of 32 done, 0 at work",
+        "items: 1,988 of 2,000 read, for 4,321.0 write units",
+        "lines rejected: 12, with the reasons in s3://exports/rejects/load/",
+        "rejected at byte 1,345: the line is no JSON",
+    ]
+    assert loaded.document()["first_rejects"] == [{"at": 1_345, "why": "the line is no JSON"}]
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +118,7 @@ def test_job_is_listed_shown_stopped_resumed_and_deleted(
     status, shown, _ = jobs("list", "--json")
     assert (status, json.loads(shown)) == (0, [ended.document()])
     status, shown, _ = jobs("list")
-    assert (status, shown.split()[-10:-1]) == (0, ["backfill", "done", "4", "of", "4", "0", "30", "0.0", "-"])
+    assert (status, shown.split()[-11:-1]) == (0, ["backfill", "done", "4", "of", "4", "0", "30", "-", "0.0", "-"])
     status, shown, _ = jobs("show", "backfill")
     assert (status, shown.splitlines()[:2]) == (0, ["job backfill: done", "segments: 4 of 4 done, 0 at work"])
     assert jobs("delete", "backfill") == (0, "job backfill: deleted\n", "")

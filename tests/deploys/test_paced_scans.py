@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 import highwater
-from highwater.bulk.jobs import JobTable
+from highwater.bulk.job_table import JobTable
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import CdkCli
 

@@ -16,7 +16,7 @@ import boto3
 import pytest
 
 import highwater
-from highwater.bulk.jobs import JobTable
+from highwater.bulk.job_table import JobTable
 from highwater_lab.local import LocalCloud
 from tests.local.world import create_tables, unique, units
 
@@ -28,7 +28,7 @@ PROCESS = """
 import json, os, signal, sys, time
 from datetime import UTC, datetime, timedelta
 import highwater
-from highwater.bulk.jobs import JobTable
+from highwater.bulk.job_table import JobTable
 from highwater_lab.local.control import CloudControl
 from highwater_lab.local.lockstep import take_part
 port, seat, job, trouble = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]

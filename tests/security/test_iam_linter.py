@@ -13,11 +13,13 @@ import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
 
 from cdk_highwater import (
     BoostCoordinator,
     BufferedWrites,
     HighWaterMark,
+    PacedLoad,
     PacedScan,
     TaggedTables,
     ThrottleAwareScaler,
@@ -87,6 +89,8 @@ def _policies() -> dict[str, dict[str, Any]]:
     )
     scan = PacedScan(stack, "Scan", table=table, coordinator=coordinator, function=work, read=50, index="by-day")
     scan.grant_start(loader)
+    exports = s3.Bucket(stack, "Exports")
+    PacedLoad(stack, "Load", table=table, coordinator=coordinator, bucket=exports, prefix="nightly/", write=50)
     view = TemplateView(stack)
     return {
         name: _resolved(policy["Properties"]["PolicyDocument"], view.template["Resources"])
@@ -129,6 +133,8 @@ def test_there_are_roles_of_every_function_and_schedule() -> None:
         "BufferedRole": 1,
         "Loader": 1,
         "ScanRole": 1,
+        "LoadRole": 1,
+        "LoadLoader": 1,
         "WorkServiceRole": 1,
     }
     found = {role: sum(name.startswith(role) for name in _policies()) for role in roles}

@@ -16,8 +16,9 @@ import cdk_nag
 import pytest
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
 
-from cdk_highwater import BoostCoordinator, BufferedWrites, PacedScan, TaggedTables, ThrottleAwareScaler
+from cdk_highwater import BoostCoordinator, BufferedWrites, PacedLoad, PacedScan, TaggedTables, ThrottleAwareScaler
 from tests.cdk_cli import ROOT
 from tests.constructs.template_view import placed_stack, scalable_table
 
@@ -136,6 +137,33 @@ def test_paced_scan_breaks_no_rule_that_is_not_answered(tmp_path: Path) -> None:
     scan.grant_start(iam.Role(stack, "Operator", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")))
     assert _violations(_report(app)) <= LEFT_TO_USERS
     _check_by_cfn_lint([tmp_path / "Shop.template.json"])
+
+
+def test_paced_load_breaks_no_rule_that_is_not_answered(tmp_path: Path) -> None:
+    app = cdk.App(outdir=str(tmp_path))
+    stack = placed_stack(app)
+    PacedLoad(
+        stack,
+        "Nightly",
+        table=scalable_table(stack),
+        coordinator=BoostCoordinator(stack, "Boosts"),
+        bucket=s3.Bucket.from_bucket_name(stack, "Exports", "exports"),
+        rejects=s3.Bucket.from_bucket_name(stack, "Rejects", "rejected"),
+        prefix="nightly/",
+        write=50,
+    )
+    assert _violations(_report(app)) <= LEFT_TO_USERS
+    _check_by_cfn_lint([tmp_path / "Shop.template.json"])
+
+
+def test_rejected_lines_in_a_bucket_of_the_app_break_no_rule_that_is_not_answered(tmp_path: Path) -> None:
+    app = cdk.App(outdir=str(tmp_path))
+    stack = placed_stack(app)
+    table, coordinator, bucket = scalable_table(stack), BoostCoordinator(stack, "Boosts"), s3.Bucket(stack, "Exports")
+    PacedLoad(stack, "Nightly", table=table, coordinator=coordinator, bucket=bucket, key="orders.jsonl", write=50)
+    found = _violations(_report(app)) - LEFT_TO_USERS
+    # the bucket's own are up to its owner
+    assert not {rule for rule in found if "S3" not in rule and not rule.startswith("AwsSolutions-S")}
 
 
 def test_rules_of_the_cdk_would_find_what_is_wrong(tmp_path: Path) -> None:

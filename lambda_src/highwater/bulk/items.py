@@ -1,14 +1,19 @@
-"""The actions of `highwater.write`: puts, deletes and updates of one item each."""
+"""The actions of `highwater.write`: puts, deletes and updates of one item each, and the puts of lines of a file."""
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from decimal import Decimal
+from typing import Any, Final
 
 from boto3.dynamodb.types import TypeSerializer
 
 Values = Mapping[str, Any]
+# Amazon DynamoDB Developer Guide, "Quotas in Amazon DynamoDB"
+TOO_DEEP: Final = "the item is nested too deeply; allowed: 32 levels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +116,60 @@ def _raw(values: Values, *, is_raw: bool) -> dict[str, Any]:
         return dict(values)
     serialize = TypeSerializer().serialize
     return {name: serialize(value) for name, value in values.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable(Put):
+    """A line that is not an item; *why* is the reason."""
+
+    why: str = ""
+
+    def raw(self) -> dict[str, Any]:
+        """Raise `ValueError`, as there is no item."""
+        raise ValueError(self.why)
+
+
+def put_of_line(line: str) -> Put:
+    """Return the put of a line of JSON: `{"Item": {...}}` with DynamoDB's types, or an object as it is."""
+    try:
+        document = json.loads(line, parse_float=Decimal, parse_int=Decimal)
+    except ValueError:
+        return Unreadable({}, why="the line is no JSON")
+    except RecursionError:
+        return Unreadable({}, why=TOO_DEEP)
+    if not isinstance(document, dict):
+        return Unreadable({}, why="the line is no JSON object")
+    if document.keys() == {"Item"} and isinstance(document["Item"], dict):
+        try:
+            return Put(_typed(document["Item"]), is_raw=True)
+        except (ValueError, TypeError) as error:
+            return Unreadable({}, why=str(error))
+        except RecursionError:
+            return Unreadable({}, why=TOO_DEEP)
+    return Put(document)
+
+
+def _typed(item: dict[str, Any]) -> dict[str, Any]:
+    """Convert an item from DynamoDB's JSON to the values that boto3 accepts; raises `ValueError` for anything else."""
+    return {name: _typed_value(value) for name, value in item.items()}
+
+
+def _typed_value(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict) or len(value) != 1:
+        message = 'a value is not in DynamoDB\'s form, such as {"S": "text"}'
+        raise ValueError(message)
+    ((kind, held),) = value.items()
+    match kind:
+        case "B":
+            return {kind: base64.b64decode(str(held), validate=True)}
+        case "BS":
+            return {kind: [base64.b64decode(str(each), validate=True) for each in held]}
+        case "N":
+            return {kind: str(held)}
+        case "NS":
+            return {kind: [str(each) for each in held]}
+        case "L":
+            return {kind: [_typed_value(each) for each in held]}
+        case "M" if isinstance(held, dict):
+            return {kind: _typed(held)}
+    return {kind: held}

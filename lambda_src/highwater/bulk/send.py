@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
 from highwater.bulk.budget import GOES_ON, Costs, PacedWorkError, Pacer, Paid, Retries, pause_before
 from highwater.bulk.in_flight import InFlight
-from highwater.bulk.items import Action, Delete, Put, Update
+from highwater.bulk.items import TOO_DEEP, Action, Delete, Put, Update
 from highwater.client.hooks import RefusalKind, Throttle, refusals_of, units_of
 from highwater.core.pacing import MOST_ITEM_BYTES, NANOSECONDS, PageSize, item_bytes, nesting_of, write_units_of
 from highwater.core.plan.plan import TargetKey
@@ -196,7 +196,7 @@ def job_of(number: int, action: Action) -> WriteJob | Rejected:
     except RecursionError:
         is_too_deep = True
     if is_too_deep:
-        return Rejected(number, action, "the item is nested too deeply; allowed: 32 levels")
+        return Rejected(number, action, TOO_DEEP)
     if size > MOST_ITEM_BYTES:
         return Rejected(number, action, f"the item has {size:,} bytes; allowed: {MOST_ITEM_BYTES:,} (400 KB)")
     return WriteJob(number, action, raw, size)

@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import IO, Any, Final, Protocol
 
 from highwater import Put
+from highwater.bulk.items import Unreadable, put_of_line
 from highwater.core.errors import HighwaterError
 
 # CSV files of spreadsheets begin with a byte order mark, which is not part of the first column's name
 _ENCODING: Final = "utf-8-sig"
 # larger than any item may be
 _MOST_CELL_CHARACTERS: Final = 2**20
-# Amazon DynamoDB Developer Guide, "Quotas in Amazon DynamoDB"
-_TOO_DEEP: Final = "the item is nested too deeply; allowed: 32 levels"
 
 
 class InputError(HighwaterError):
@@ -45,17 +44,6 @@ class Line:
     place: str
     text: str
     action: Put
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable(Put):
-    """A line that is not an item; *why* is the reason."""
-
-    why: str = ""
-
-    def raw(self) -> dict[str, Any]:
-        """Raise `ValueError`, as there is no item."""
-        raise ValueError(self.why)
 
 
 def read_lines(path: Path | None, numbers: frozenset[str]) -> Iterator[Line]:
@@ -114,52 +102,7 @@ def _objects(name: str, file: IO[str]) -> Iterator[Line]:
     for number, text in enumerate(file, 1):
         line = text.strip()
         if line:
-            yield Line(f"{name}, line {number:,}", line, _object(line))
-
-
-def _object(line: str) -> Put:
-    try:
-        document = json.loads(line, parse_float=Decimal, parse_int=Decimal)
-    except ValueError:
-        return Unreadable({}, why="the line is no JSON")
-    except RecursionError:
-        return Unreadable({}, why=_TOO_DEEP)
-    if not isinstance(document, dict):
-        return Unreadable({}, why="the line is no JSON object")
-    if document.keys() == {"Item"} and isinstance(document["Item"], dict):
-        try:
-            return Put(_typed(document["Item"]), is_raw=True)
-        except (ValueError, TypeError) as error:
-            return Unreadable({}, why=str(error))
-        except RecursionError:
-            return Unreadable({}, why=_TOO_DEEP)
-    return Put(document)
-
-
-def _typed(item: dict[str, Any]) -> dict[str, Any]:
-    """Convert an item from DynamoDB's JSON to the values that boto3 accepts; raises `ValueError` for anything else."""
-    return {name: _typed_value(value) for name, value in item.items()}
-
-
-def _typed_value(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict) or len(value) != 1:
-        message = 'a value is not in DynamoDB\'s form, such as {"S": "text"}'
-        raise ValueError(message)
-    ((kind, held),) = value.items()
-    match kind:
-        case "B":
-            return {kind: base64.b64decode(str(held), validate=True)}
-        case "BS":
-            return {kind: [base64.b64decode(str(each), validate=True) for each in held]}
-        case "N":
-            return {kind: str(held)}
-        case "NS":
-            return {kind: [str(each) for each in held]}
-        case "L":
-            return {kind: [_typed_value(each) for each in held]}
-        case "M" if isinstance(held, dict):
-            return {kind: _typed(held)}
-    return {kind: held}
+            yield Line(f"{name}, line {number:,}", line, put_of_line(line))
 
 
 def _rows(name: str, file: IO[str], numbers: frozenset[str]) -> Iterator[Line]:

@@ -14,7 +14,7 @@ from botocore.exceptions import NoRegionError
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from highwater.bulk.jobs import JobError, JobTable
+from highwater.bulk.job_table import JobError, JobTable
 from highwater.cli.options import NO_REGION, account_options, as_json_option
 from highwater.cli.terminal import open_console, say
 from highwater.core.jobs import JobProgress
@@ -116,7 +116,10 @@ def lines_of(progress: JobProgress) -> Iterator[str]:
     yield f"job {progress.id}: {progress.state}"
     yield f"segments: {progress.segments_done:,} of {progress.segments:,} done, {progress.workers:,} at work"
     read = "" if progress.scanned == progress.items else f" of {progress.scanned:,} read"
-    yield f"items: {progress.items:,}{read}, for {progress.units:,.1f} read units"
+    yield f"items: {progress.items:,}{read}, for {progress.units:,.1f} {progress.dimension} units"
+    if progress.rejected:
+        yield f"lines rejected: {progress.rejected:,}, with the reasons in {progress.rejects_at}"
+        yield from (f"rejected at byte {at:,}: {why}" for at, why in progress.first_rejects)
     if progress.state == "running":
         yield f"rate: {progress.scanned_per_second:,.1f} items read a second; time left: {_time_left(progress)}"
     if progress.skew is not None:
@@ -132,7 +135,7 @@ def _shown(found: Iterable[JobProgress]) -> Table:
     view = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name in ("job", "state"):
         view.add_column(name, no_wrap=True)
-    for name in ("segments done", "at work", "items", "items/s", "time left", "skew"):
+    for name in ("segments done", "at work", "items", "rejected", "items/s", "time left", "skew"):
         view.add_column(name, no_wrap=True, justify="right")
     for each in found:
         view.add_row(
@@ -141,6 +144,7 @@ def _shown(found: Iterable[JobProgress]) -> Table:
             f"{each.segments_done:,} of {each.segments:,}",
             f"{each.workers:,}",
             f"{each.items:,}",
+            f"{each.rejected:,}" if each.rejected else "-",
             f"{each.scanned_per_second:,.1f}",
             _time_left(each) if each.state == "running" else "-",
             "-" if each.skew is None else f"{each.skew:.1f}",

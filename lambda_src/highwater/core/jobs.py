@@ -1,4 +1,4 @@
-"""Jobs that many workers do: the segments of a scan with their leases, which of them are free, and how far a job is.
+"""Jobs that many workers do: their segments with leases, which of them are free, and how far a job is.
 
 A worker takes a segment by a lease, and renews it with each page. A segment whose lease has ended is free again, with
 the place that was reached. Times are milliseconds since 1970, by AWS's clock.
@@ -8,12 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from highwater.core.shares import SKEW_MS
+from highwater.core.units import Dimension
 
 # A worker reads a job's whole record, of about 200 bytes for each segment, when it looks for free segments.
 MOST_JOB_SEGMENTS: Final = 10_000
+
+
+# the ends of names of files that cannot be loaded by ranges: compressed ones, and other formats than lines of JSON
+OTHER_KINDS: Final = (".gz", ".zst", ".csv")
+# so many rejected lines are in the record of a segment, and in the progress of a job
+MOST_SEGMENT_REJECTS: Final = 3
+_MOST_REJECTS: Final = 10
+
+
+class Reject(NamedTuple):
+    """A line of a file that was not loaded: the offset of its first byte, and the reason."""
+
+    at: int
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +40,12 @@ class JobSegment:
         owner: The worker that took it last.
         until: The end of that worker's lease; 0 if it gave the segment back.
         is_done: Whether all of it was read and worked on.
-        items: Items that were given to the work.
-        scanned: Items that were read; more if a filter left some out.
-        units: Read units that were consumed.
+        items: Items that were given to the work, or put.
+        scanned: Items or lines that were read; more if a filter left some out, or some were rejected.
+        units: Units that were consumed.
         worked_ms: How long workers were busy with it.
+        rejected: Lines that were rejected.
+        rejects: The first three of them.
     """
 
     number: int
@@ -39,6 +56,8 @@ class JobSegment:
     scanned: int = 0
     units: float = 0.0
     worked_ms: int = 0
+    rejected: int = 0
+    rejects: tuple[Reject, ...] = ()
 
     def is_free(self, now: int) -> bool:
         """Whether a worker may take it: not done, and no lease is in use, even if clocks differ."""
@@ -55,14 +74,18 @@ class JobProgress:
         segments: The number of segments.
         segments_done: How many of them are done.
         workers: How many segments are leased: each worker has one at a time.
-        items: Items that were given to the work. One that was given twice, as a worker was lost, counts once.
-        scanned: Items that were read; more if a filter left some out.
-        units: Read units that were consumed.
+        items: Items that were given to the work, or put. One that was given twice, as a worker was lost, counts once.
+        scanned: Items or lines that were read; more if a filter left some out, or some were rejected.
+        units: Units that were consumed.
         scanned_per_second: The rate of the workers that have a segment now.
         seconds_left: How long the rest takes at that rate; `None` if it is not known.
         skew: How long the slowest segment took beside the mean of those that were begun: 1 if all are alike, 3 if it
             took three times as long; `None` at the start.
         slowest: The number of that segment.
+        dimension: `read` for a scan, `write` for a load.
+        rejected: Lines of a load that were rejected.
+        first_rejects: Some of them with their offsets and reasons: up to three of each segment, ten in all.
+        rejects_at: Where all of them are, `s3://bucket/prefix/`; `None` for a scan.
 
     Example:
         ```python
@@ -83,10 +106,15 @@ class JobProgress:
     seconds_left: int | None
     skew: float | None
     slowest: int | None
+    dimension: Dimension = Dimension.READ
+    rejected: int = 0
+    first_rejects: tuple[Reject, ...] = ()
+    rejects_at: str | None = None
 
     def document(self) -> dict[str, Any]:
         """Return all as JSON-ready values."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        rejects = [each._asdict() for each in self.first_rejects]
+        return {name: getattr(self, name) for name in self.__slots__} | {"first_rejects": rejects}
 
 
 def free_segments(begun: Mapping[int, JobSegment], count: int, now: int) -> list[int]:
@@ -101,7 +129,15 @@ def next_free_ms(begun: Mapping[int, JobSegment], now: int) -> int:
 
 
 def progress_of(
-    id: str, begun: Mapping[int, JobSegment], *, count: int, expected_items: int, is_stopped: bool, now: int
+    id: str,
+    begun: Mapping[int, JobSegment],
+    *,
+    count: int,
+    expected_items: int,
+    is_stopped: bool,
+    now: int,
+    dimension: Dimension = Dimension.READ,
+    rejects_at: str | None = None,
 ) -> JobProgress:
     """Return how far a job is.
 
@@ -132,6 +168,10 @@ def progress_of(
         seconds_left=_seconds_left(begun, done, count, expected_items, rate),
         skew=None if slowest is None else round(slowest.worked_ms / mean_ms, 2),
         slowest=None if slowest is None else slowest.number,
+        dimension=dimension,
+        rejected=sum(each.rejected for each in begun.values()),
+        first_rejects=tuple(sorted(each for one in begun.values() for each in one.rejects)[:_MOST_REJECTS]),
+        rejects_at=rejects_at,
     )
 
 

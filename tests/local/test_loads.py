@@ -1,0 +1,172 @@
+"""Loads of an object in S3 by workers: each line once, rejected ones kept, an object that changes, errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+
+import highwater
+from highwater.bulk.job_table import JobTable
+from highwater.bulk.jobs import handler
+from highwater.core.jobs import Reject
+from highwater.core.units import Dimension
+from highwater_lab.local import LocalCloud
+from tests.local.world import create_tables, unique, units
+
+pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("loads")]
+ITEMS = 300
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[LocalCloud]:
+    with LocalCloud(clock="driven", has_instant_updates=True) as running:
+        dynamodb, s3 = running.client("dynamodb"), running.client("s3")
+        create_tables(dynamodb, units(5_000, 5_000), orders=["pk"], leases=["table", "item"])
+        s3.create_bucket(Bucket="exports")
+        dynamodb.close()
+        s3.close()
+        yield running
+
+
+@pytest.fixture
+def session(cloud: LocalCloud, monkeypatch: pytest.MonkeyPatch) -> boto3.Session:
+    for name, value in (cloud.environment() | {"HIGHWATER_PULSES": "leases"}).items():
+        monkeypatch.setenv(name, value)
+    return boto3.Session()
+
+
+def _put(session: boto3.Session, key: str, content: bytes) -> str:
+    session.client("s3").put_object(Bucket="exports", Key=key, Body=content)
+    return f"s3://exports/{key}"
+
+
+def _found(session: boto3.Session, prefix: str) -> dict[str, Any]:
+    pages = session.client("dynamodb").get_paginator("scan").paginate(TableName="orders")
+    items = [item for page in pages for item in page["Items"]]
+    return {item["pk"]["S"]: item["n"] for item in items if item["pk"]["S"].startswith(prefix)}
+
+
+def _rejects(session: boto3.Session, place: str) -> list[dict[str, Any]]:
+    s3 = session.client("s3")
+    bucket, _, prefix = place.removeprefix("s3://").partition("/")
+    keys = [each["Key"] for each in s3.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", ())]
+    bodies = [s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in sorted(keys)]
+    return [json.loads(line) for body in bodies for line in body.splitlines()]
+
+
+def test_lines_are_put_and_rejected_ones_are_kept(session: boto3.Session) -> None:
+    job = unique("load")
+    lines = [
+        json.dumps({"pk": f"{job}-{number}", "n": number, "x": "ä🌊"}, ensure_ascii=False) for number in range(ITEMS)
+    ]
+    lines[17], lines[130], lines[131] = '{"pk"', '{"n": 131}', ""
+    content = "\r\n".join(lines).encode()
+    source = _put(session, f"{job}.jsonl", content)
+    begun = highwater.start_load(job, table="orders", source=source, write=5_000, segments=7, session=session)
+    assert (begun.state, begun.segments, begun.dimension) == ("waiting", 7, Dimension.WRITE)
+    done = highwater.run_worker(job, session=session)
+    expected = {f"{job}-{number}": {"N": str(number)} for number in range(ITEMS) if number not in (17, 130, 131)}
+    assert _found(session, f"{job}-") == expected
+    bad, keyless = content.index(b'{"pk"\r'), content.index(b'{"n": 131}')
+    no_key = "One or more parameter values were invalid: Missing the key pk in the item"
+    assert (done.state, done.items, done.scanned, done.rejected) == ("done", ITEMS - 3, ITEMS - 1, 2)
+    assert done.first_rejects == (Reject(bad, "the line is no JSON"), Reject(keyless, no_key))
+    assert done.rejects_at == f"s3://exports/rejects/{job}/"
+    assert _rejects(session, done.rejects_at) == [
+        {"at": bad, "why": "the line is no JSON", "line": '{"pk"'},
+        {"at": keyless, "why": no_key, "line": '{"n": 131}'},
+    ]
+    assert highwater.run_worker(job, session=session) == done
+
+
+def test_empty_object_is_a_load_that_is_done(session: boto3.Session) -> None:
+    job = unique("load")
+    highwater.start_load(job, table="orders", source=_put(session, f"{job}.jsonl", b""), write=5_000, session=session)
+    done = highwater.run_worker(job, session=session)
+    assert (done.state, done.segments, done.items, done.rejected) == ("done", 1, 0, 0)
+
+
+def test_start_with_the_same_arguments_changes_nothing_and_another_object_is_another_job(
+    session: boto3.Session,
+) -> None:
+    job = unique("load")
+    source = _put(session, f"{job}.jsonl", b'{"pk": "o-1", "n": 1}\n' * 10_000)
+    asked: dict[str, Any] = {"table": "orders", "source": source, "write": 5_000, "session": session}
+    first = highwater.start_load(job, **asked)
+    assert (first.segments, first.scanned) == (4, 0)
+    assert highwater.start_load(job, **asked, segments=4) == first
+    _put(session, f"{job}.jsonl", b'{"pk": "o-2", "n": 2}\n')
+    with pytest.raises(highwater.JobError) as refused:
+        highwater.start_load(job, **asked)
+    assert str(refused.value) == (
+        f"job {job}: there is one already, with another etag, size_bytes; give the same, or another id"
+    )
+    with pytest.raises(highwater.PacedWorkError) as changed:
+        highwater.run_worker(job, session=session)
+    assert str(changed.value) == (
+        f"{source}: is another one than when the job began; start a job with another id for it"
+    )
+    table = JobTable(session=session)
+    # its segment was given back
+    assert table.read(job).progress(table.time.now()).workers == 0
+    with pytest.raises(highwater.JobError) as other:
+        highwater.start_job(job, table="orders", read=5_000, session=session)
+    assert (
+        str(other.value) == f"job {job}: there is one already, with another kind of work; give the same, or another id"
+    )
+
+
+def test_worker_is_told_of_work_that_a_load_has_not_and_a_scan_needs(session: boto3.Session) -> None:
+    load, scan = unique("load"), unique("backfill")
+    source = _put(session, f"{load}.jsonl", b"")
+    highwater.start_load(load, table="orders", source=source, write=5_000, session=session)
+    highwater.start_job(scan, table="orders", read=5_000, session=session)
+    with pytest.raises(highwater.JobError) as superfluous:
+        highwater.run_worker(load, print, session=session)
+    assert str(superfluous.value) == f"job {load}: is a load, which calls no work; call run_worker({load!r}) alone"
+    with pytest.raises(highwater.JobError) as missing:
+        highwater.run_worker(scan, session=session)
+    assert str(missing.value) == (f"job {scan}: is a scan, and work is missing; give a function of the items of a page")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"write": "30%"}, "job x: write: got '30%', allowed: write units per second, from 0.001"),
+        (
+            {"source": "orders.jsonl"},
+            "job x: source: got 'orders.jsonl', allowed: s3://bucket/key; give the place in S3",
+        ),
+        ({"source": "s3://exports/"}, "job x: source: got 's3://exports/', allowed: s3://bucket/key; name one object"),
+        (
+            {"source": "s3://exports/orders.jsonl.gz"},
+            "job x: s3://exports/orders.jsonl.gz: is .gz, allowed: lines of JSON, not compressed; convert it first",
+        ),
+        ({"rejects": "exports"}, "job x: rejects: got 'exports', allowed: s3://bucket/key; give the place in S3"),
+        ({"segments": 10_001}, "job x: segments: got 10,001, allowed: 1 to 10,000"),
+        (
+            {"source": "s3://exports/gone.jsonl"},
+            "job x: s3://exports/gone.jsonl: cannot be read: An error occurred (404) when calling the HeadObject "
+            "operation: Not Found; check the key, and that the role has s3:GetObject for it",
+        ),
+    ],
+)
+def test_misuse_is_told_in_a_line(session: boto3.Session, more: dict[str, Any], message: str) -> None:
+    asked: dict[str, Any] = {"table": "orders", "source": _put(session, "some.jsonl", b""), "write": 7, **more}
+    with pytest.raises(highwater.JobError) as refused:
+        highwater.start_load("x", session=session, **asked)
+    assert str(refused.value) == message
+
+
+def test_state_machine_is_told_what_the_input_lacks() -> None:
+    event = {"job": "x", "coordinator": None, "workers": 7, "start": {"bucket": "exports"}, "input": {"kee": "a"}}
+    with pytest.raises(highwater.JobError) as refused:
+        handler(event, None)
+    assert str(refused.value) == ("job x: input: got {'kee': 'a'}, allowed: {\"key\": \"the key of an object\"}")
+    with pytest.raises(highwater.JobError) as other:
+        handler({"Records": []}, None)
+    assert str(other.value) == ("PacedLoad: got an event without job: {'Records': []}; have its state machine call it")
