@@ -24,7 +24,9 @@ _OWN_ALARMS: Final = 11
 # AWS Systems Manager pricing, us-east-1, read 2026-11
 _ADVANCED_PARAMETER, _PARAMETER_READ = 0.05, 0.000005
 _TRACKING_ALARMS: Final = 4
-_COORDINATOR_ALARMS: Final = 6
+_COORDINATOR_ALARMS: Final = 7
+# those that a coordinator adds to the scaler whose function it shares: on its lease table, and on refusals
+_SHARED_ALARMS: Final = 2
 # CapacityAlarms: throttled, hot key and near the ceiling
 _CAPACITY_ALARMS: Final = 3
 _FLEET: Final = 30
@@ -118,7 +120,10 @@ def of_fleet(tables: int, indexes: int = 0) -> list[tuple[str, float]]:
         (f"Highwater: {targets} targets", targets * sum(usd for _, usd in per_target())),
         (f"with or without it: {targets * _TRACKING_ALARMS} alarms of target tracking", targets * besides()[0][1]),
         (f"if you want: {targets * _CAPACITY_ALARMS} alarms of CapacityAlarms", targets * _CAPACITY_ALARMS * alarm),
-        ("if you want: a coordinator that shares the scaler's function", alarm + prices.custom_metric_month),
+        (
+            "if you want: a coordinator that shares the scaler's function",
+            _SHARED_ALARMS * alarm + prices.custom_metric_month,
+        ),
     ]
 
 

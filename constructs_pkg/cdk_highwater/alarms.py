@@ -181,7 +181,7 @@ _BOOSTS_METRICS = tuple(each for each in _METRICS if each.metric in ("TablesFail
 _LEASES_MISSING = _ScalerMetric(
     "LeasesMissing", "the lease table did not answer: boosts may not count, and floors do not fall", 15
 )
-
+_BOOSTS_REFUSED = _ScalerMetric("BoostsRefused", "boosts were refused: the function's log says whose and why", 5)
 _PULSES_DISAGREE = _ScalerMetric(
     "PulsesDisagree", "pulses tell of far more than CloudWatch counts: the log names the target, find the client", 15
 )
@@ -232,9 +232,10 @@ class ScalerAlarms(Construct):
         for scaler_metric in _METRICS if runs_every_minute else _BOOSTS_METRICS:
             self._watch(scaler_metric)
 
-    def watch_leases(self) -> None:
-        """Add the alarm on the lease table of a coordinator."""
+    def watch_boosts(self) -> None:
+        """Add the alarms of a coordinator: on its lease table, and on boosts that are refused."""
         self._watch(_LEASES_MISSING)
+        self._watch(_BOOSTS_REFUSED)
 
     def watch_pulses(self) -> None:
         """Add the alarm on clients whose pulses are far from what CloudWatch counts."""

@@ -197,7 +197,7 @@ class BoostCoordinator(Construct):
                 reserved_concurrency=reserved_concurrency,
             )
             alarms = ScalerAlarms(self, "Alarms", function=self._function, topic=topic, runs_every_minute=False)
-            alarms.watch_leases()
+            alarms.watch_boosts()
         else:
             self._function = scaler.share_function(self)
         self._leases = BoostLeases(self, "Leases")

@@ -219,7 +219,7 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
             message = f"{self.node.path}: has a coordinator already, {self._coordinator.node.path}; use that one"
             raise ValueError(message)
         self._coordinator = coordinator
-        self._alarms.watch_leases()
+        self._alarms.watch_boosts()
         return self._function
 
     def watch_pulses(self) -> None:

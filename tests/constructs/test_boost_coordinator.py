@@ -50,6 +50,7 @@ def test_lease_table_costs_nothing_while_it_is_idle_and_has_what_the_adapter_exp
         "TablesFailed",
         "UnreadablePlans",
         "LeasesMissing",
+        "BoostsRefused",
     }
 
 
@@ -76,7 +77,7 @@ def test_coordinator_shares_the_function_of_a_scaler(stack: cdk.Stack) -> None:
         "highwater.handlers.deploy.handler.handler",
     ]
     metrics = [alarm.get("MetricName") for alarm in _resources(stack, "AWS::CloudWatch::Alarm")]
-    assert metrics.count("LeasesMissing") == 1
+    assert (metrics.count("LeasesMissing"), metrics.count("BoostsRefused")) == (1, 1)
     with pytest.raises(ValueError, match=r"^Shop/Scaler: has a coordinator already, Shop/Boosts; use that one$"):
         BoostCoordinator(stack, "Second", scaler=scaler)
 

@@ -122,6 +122,18 @@ class Stage:
             region_name="us-east-1",
         )
 
+    def refused(self) -> int:
+        """How many boosts the coordinators have refused, by their metric."""
+        cloudwatch, now = self.cloud.client("cloudwatch"), self.cloud.status().now
+        name: dict[str, Any] = {"Namespace": "Highwater", "MetricName": "BoostsRefused"}
+        span: dict[str, Any] = {"StartTime": now - 1_000 * MINUTE, "EndTime": now + MINUTE, "Period": 60}
+        found = [
+            cloudwatch.get_metric_statistics(**name, **span, Dimensions=each["Dimensions"], Statistics=["Sum"])
+            for each in cloudwatch.list_metrics(**name)["Metrics"]
+        ]
+        cloudwatch.close()
+        return int(sum(point["Sum"] for each in found for point in each["Datapoints"]))
+
     def boost(self, role: str = "loader", table: str = "boosted-orders", **asked: Any) -> Boost:
         name = self.coordinators["Alone" if table == "boosted-orders" else "SharedName"]
         made = highwater.boost(table, session=self.session(role), coordinator=name, **{"minutes": 10, **asked})
@@ -468,6 +480,7 @@ def test_callers_boost_what_they_were_granted_whatever_they_say(stage: Stage) ->
         == f"the caller may not send requests to {url}; give it grant_boost in the CDK app, and deploy"
     )
 
+    before = stage.refused()
     small = stage.boost("small", write=1).client
     with pytest.raises(BoostRefusedError) as lied:
         small.send("begin", id="liars-boost", table="boosted-orders", write=500, minutes=5, owner="boosted-loader")
@@ -482,6 +495,7 @@ def test_callers_boost_what_they_were_granted_whatever_they_say(stage: Stage) ->
     with pytest.raises(BoostRefusedError) as reads:
         stage.boost("small", read=5).begin()
     assert str(reads.value).startswith("boosted-orders, table read: nothing of 5 until ")
+    assert stage.refused() - before == 3
 
 
 def test_renewed_lease_goes_on_and_one_that_is_over_does_not_come_back(stage: Stage) -> None:

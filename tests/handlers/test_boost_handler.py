@@ -24,12 +24,23 @@ def nothing_is_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HIGHWATER_SCALER", raising=False)
 
 
-def test_refusal_is_an_answer_in_json() -> None:
+@pytest.fixture
+def metrics_of_nightly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function that publishes metrics, as the scaler of this name."""
+    monkeypatch.setenv("HIGHWATER_SCALER", "nightly")
+    monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "false")
+
+
+@pytest.mark.usefixtures("metrics_of_nightly")
+def test_refusal_is_an_answer_in_json(capsys: pytest.CaptureFixture[str]) -> None:
     answer = handler(_request(ROOT), None)
     assert (answer["statusCode"], json.loads(answer["body"])) == (
         403,
         {"error": f"only roles and users may boost, and the caller is {ROOT}; assume a role that has grant_boost"},
     )
+    published = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (published["service"], published["BoostsRefused"]) == ("nightly", [1])
+    assert published["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Highwater"
 
 
 def test_failure_is_told_a_job_without_its_details() -> None:
@@ -40,9 +51,13 @@ def test_failure_is_told_a_job_without_its_details() -> None:
     )
 
 
-def test_event_that_fails_fails_the_invocation_and_one_that_makes_no_sense_does_not() -> None:
+def test_event_that_fails_fails_the_invocation() -> None:
     with pytest.raises(KeyError, match="HIGHWATER_SCALER"):
         handler(EVENT, None)
+
+
+@pytest.mark.usefixtures("metrics_of_nightly")
+def test_event_that_makes_no_sense_does_not_fail_the_invocation() -> None:
     assert handler(EVENT | {"detail": "x"}, None)["statusCode"] == 400
 
 

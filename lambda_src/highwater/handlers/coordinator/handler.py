@@ -34,7 +34,7 @@ logger = Logger(log_uncaught_exceptions=False)
 # How long warm functions cache grants; a grant that is removed still counts for as long. Without the cache, many
 # requests at once would exceed the rate at which parameters may be read.
 _CAPS_KEPT_SECONDS = 30
-_UNAVAILABLE = 500
+_OVER, _UNAVAILABLE = 410, 500
 # pauses of a request that lost against another request's write
 _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.5
 
@@ -58,9 +58,11 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         call = read_request(event) if is_request(event) else read_boost_event(event)
         answer = _coordinator(context).serve(call)
         logger.info("boost", extra={"boost": {"do": call.action, "caller": call.caller.name, **answer}})
+        _count_refusal(is_refused=answer.get("outcome") == "refused")
         return _answer(200, answer)
     except RefusedError as refused:
         logger.warning("boost refused", extra={"status": refused.status, "error": str(refused)})
+        _count_refusal(is_refused=refused.status < _UNAVAILABLE and refused.status != _OVER)
         if is_boost_event(event) and refused.status >= _UNAVAILABLE:
             # Lambda retries the event, and then puts it into the dead-letter queue
             raise
@@ -88,6 +90,11 @@ def _wake(event: dict[str, Any], context: Any) -> dict[str, Any]:
     (label,) = event["tables"]
     outcome = _coordinator(context).wake(str(label), str(event["owner"]), str(event["boost"]))
     return {} if outcome is None else outcome.summary
+
+
+def _count_refusal(*, is_refused: bool) -> None:
+    """Count a call for the alarm on refusals; one that is sent again, or for a boost that has ended, is none."""
+    scaler.publish({"BoostsRefused": int(is_refused)}, os.environ["HIGHWATER_SCALER"])
 
 
 def _answer(status: int, document: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -32,6 +32,7 @@ _NAMESPACE = "Highwater"
 _PUBLISHED = frozenset(
     {
         "AtCeiling",
+        "BoostsRefused",
         "CapacitiesSet",
         "CheaperOnDemand",
         "CostsMoreThanTracking",
@@ -101,7 +102,12 @@ def report(outcome: RunOutcome, scaler: str) -> None:
         logger.error("table failed", extra={"table": table, "error": error})
     for line in outcome.notes:
         logger.warning(line)
-    values = {name: value for name, value in outcome.counts.items() if value and name in _PUBLISHED}
+    publish(outcome.counts, scaler)
+
+
+def publish(counts: Mapping[str, int], scaler: str) -> None:
+    """Publish those counts that are metrics and not 0."""
+    values = {name: value for name, value in counts.items() if value and name in _PUBLISHED}
     if not values:
         return
     metrics = EphemeralMetrics(namespace=_NAMESPACE, service=scaler)
