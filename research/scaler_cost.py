@@ -20,7 +20,7 @@ _MINUTES: Final = HOURS_PER_MONTH * 60
 # in ALARM, and in the half hour after an increase.
 METRICS_PER_MONTH: Final = 18_500
 _MEMORY_GB: Final = 0.5
-_OWN_ALARMS: Final = 11
+_OWN_ALARMS: Final = 12
 # AWS Systems Manager pricing, us-east-1, read 2026-11
 _ADVANCED_PARAMETER, _PARAMETER_READ = 0.05, 0.000005
 _TRACKING_ALARMS: Final = 4

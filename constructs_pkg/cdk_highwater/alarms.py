@@ -173,6 +173,7 @@ _METRICS = (
     _ScalerMetric("AtCeiling", "demand is above a ceiling: raise max_capacity, or find the source of the demand", 5),
     _ScalerMetric("HotKeys", "a single key is throttled: more capacity does not help, spread the key or cache it", 5),
     _ScalerMetric("DecreaseBudgetExhausted", "the day's decreases are used: capacity stays higher than needed", 60),
+    _ScalerMetric("UnmanagedIndexes", "nothing scales an index that its table's plan leaves out: the log names it", 60),
     _ScalerMetric("Paused", "scaling of a target has been suspended for a day: resume it with highwater resume", 1440),
 )
 

@@ -148,6 +148,10 @@ class ScalerMetrics:
         """Plans that could not be read."""
         return put_metric(self.scaler_name, "UnreadablePlans")
 
+    def metric_unmanaged_indexes(self) -> cloudwatch.Metric:
+        """Provisioned indexes that nothing scales, as the plans of their tables leave them out."""
+        return put_metric(self.scaler_name, "UnmanagedIndexes")
+
     def metric_metrics_missing(self) -> cloudwatch.Metric:
         """Targets for which CloudWatch returned no metrics."""
         return put_metric(self.scaler_name, "MetricsMissing")

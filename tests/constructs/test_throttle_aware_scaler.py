@@ -152,6 +152,7 @@ def test_alarms_on_itself_go_to_the_topic() -> None:
         "HotKeys",
         "DecreaseBudgetExhausted",
         "Paused",
+        "UnmanagedIndexes",
     }
     assert all(alarm["AlarmActions"] for alarm in own)
     heartbeat = next(alarm for alarm in own if watched_metric(alarm) == "Invocations")

@@ -254,6 +254,17 @@ def test_direct_mode_keeps_within_the_days_decreases_of_the_resource() -> None:
     assert list(found.capacity_changes()) == []
 
 
+@pytest.mark.parametrize("mode", [Mode.FLOOR, Mode.DIRECT])
+def test_provisioned_indexes_that_the_plan_leaves_out_are_told_at_full_ticks(mode: Mode) -> None:
+    resources = {None: Units(7, 12), "by_day": Units(3, 5), "made": Units(0, 2), "b": Units(6, 1), "free": Units(0, 0)}
+    seen = SeenTable({index: SeenResource(provisioned=units) for index, units in resources.items()}, {})
+    scaled = ScaledPlan(table="orders", mode=mode, plan=indexes("by_day", "gone"))
+    minutes = [Clock(int(NOW.timestamp()) // 60 + number, NOW) for number in range(10)]
+    told = [review(scaled, seen, clock).unmanaged for clock in minutes]
+    assert sorted(told) == [()] * 8 + [("b", "made")] * 2
+    assert {review(replace(scaled, is_tagged=True), seen, clock).unmanaged for clock in minutes} == {()}
+
+
 def test_table_is_compared_with_on_demand_once_a_day_and_only_whole() -> None:
     daily = next(NOW + n * MINUTE for n in range(1440) if is_daily_tick("orders", int(NOW.timestamp()) // 60 + n))
     whole = {key: SeenTarget(registered=Bounds(7, 400), observation=observed(40, daily, 1445)) for key in (READ, WRITE)}

@@ -569,6 +569,27 @@ def test_table_that_idles_and_bursts_is_noted_once_a_day(stage: Stage) -> None:
     ]
 
 
+def test_index_that_the_plan_leaves_out_is_counted_in_every_five_minutes_and_named(stage: Stage) -> None:
+    whole = PLAN.with_indexes(["by_day", "by_owner"])
+    stage.table("orders", whole)
+    stage.store("orders", ScaledPlan(table="orders", mode=Mode.FLOOR, plan=PLAN).to_json())
+    told = []
+    for _ in range(10):
+        outcome = stage.tick()
+        told.append(outcome.counts.get("UnmanagedIndexes", 0))
+        if told[-1]:
+            assert outcome.notes == [
+                "orders: index 'by_day', 'by_owner' is not in the plan, so nothing scales it: name it in indexes= and "
+                "deploy"
+            ]
+        stage.advance(MINUTE)
+    assert sorted(told) == [0] * 8 + [2] * 2
+    stage.store("orders", ScaledPlan(table="orders", mode=Mode.FLOOR, plan=whole).to_json())
+    for _ in range(5):
+        assert "UnmanagedIndexes" not in stage.tick().counts
+        stage.advance(MINUTE)
+
+
 def test_spike_of_each_hour_is_served_by_the_burst_that_the_table_has_shown(stage: Stage, orders: TargetName) -> None:
     stage.wait_for_minute(0)
     for _ in range(3):

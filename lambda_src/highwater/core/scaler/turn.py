@@ -13,7 +13,7 @@ from highwater.core.boosts import boosts_at
 from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 from highwater.core.plan.plan import Target
 from highwater.core.pulses import Hint
-from highwater.core.scaler.attention import alarm_threshold, is_daily_tick
+from highwater.core.scaler.attention import alarm_threshold, is_daily_tick, is_full_tick
 from highwater.core.scaler.decision import Decision, LimitCode, in_one_call, one_lowered, wanted_units
 from highwater.core.scaler.demand import Fresh, fresh_of, help_seconds, on_demand_percent
 from highwater.core.scaler.inputs import Clock, SeenResource, SeenTable, SeenTarget, TargetState
@@ -83,6 +83,8 @@ class TableReview:
         clock: When the turn was.
         targets: The targets that were decided for, in the order of the plan.
         skips: The targets that were due and are left alone.
+        unmanaged: At the table's full ticks: its provisioned indexes that the plan leaves out, so that nothing scales
+            them. A tagged table's plan follows its indexes.
         on_demand_percent: Once a day: what the last day would have cost on demand, in percent of the least that
             provisioned capacity could; `None` in other turns and where it is not known.
     """
@@ -91,6 +93,7 @@ class TableReview:
     clock: Clock
     targets: tuple[TargetReview, ...]
     skips: tuple[Skip, ...]
+    unmanaged: tuple[str, ...] = ()
     on_demand_percent: int | None = None
 
     @property
@@ -164,7 +167,8 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
             )
             for planned, decision, of_fleet in zip(bounds, decided, fresh, strict=True)
         )
-    return TableReview(scaled, clock, tuple(reviewed), tuple(skips), _on_demand_percent(scaled, seen, clock))
+    unmanaged, percent = _unmanaged(scaled, seen, clock), _on_demand_percent(scaled, seen, clock)
+    return TableReview(scaled, clock, tuple(reviewed), tuple(skips), unmanaged, percent)
 
 
 def _reason_to_skip(mode: Mode, resource: SeenResource, target: SeenTarget) -> SkipReason | None:
@@ -272,6 +276,14 @@ def _hint(
         fresh.burst_seconds,
         is_most=any(decision.limited_by(code) for code in (LimitCode.REGRET, LimitCode.CEILING, LimitCode.QUOTA)),
     )
+
+
+def _unmanaged(scaled: ScaledPlan, seen: SeenTable, clock: Clock) -> tuple[str, ...]:
+    if scaled.is_tagged or not is_full_tick(scaled.table, clock.turn_minute):
+        return ()
+    planned = {index for index, *_ in scaled.plan.resources()}
+    left = ((index, each) for index, each in seen.resources.items() if index is not None and index not in planned)
+    return tuple(sorted(index for index, each in left if each.provisioned != Units(0, 0)))
 
 
 def _on_demand_percent(scaled: ScaledPlan, seen: SeenTable, clock: Clock) -> int | None:

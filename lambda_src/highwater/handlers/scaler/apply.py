@@ -64,6 +64,7 @@ class Application:
             TableRefusedError: AWS rejects a floor.
         """
         self._note_skips()
+        self._note_unmanaged()
         self._compare_with_on_demand()
         # a target that this turn did not decide on keeps its record
         boosted = dict(self.seen.boosted) | {each.key: each.boosted for each in self.review.decisions}
@@ -97,6 +98,15 @@ class Application:
                 name = TargetName(self.review.scaled.table, *skip.target.key)
                 region = "" if self.review.scaled.region is None else f" in {self.review.scaled.region}"
                 self.outcome.notes.append(f"{name}{region}: {skip.reason}")
+
+    def _note_unmanaged(self) -> None:
+        left = self.review.unmanaged
+        if left:
+            # at each full tick, so that the alarm goes off once and stays
+            self.outcome.count("UnmanagedIndexes", len(left))
+            names = ", ".join(map(repr, left))
+            fix = "nothing scales it: name it in indexes= and deploy"
+            self.outcome.notes.append(f"{self.review.scaled.label}: index {names} is not in the plan, so {fix}")
 
     def _note_boosted(self, boosted: Mapping[TargetKey, int]) -> None:
         """Record the units of each floor that are for boosts, for the next turn (decision 19)."""

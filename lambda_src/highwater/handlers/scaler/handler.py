@@ -44,6 +44,7 @@ _PUBLISHED = frozenset(
         "Paused",
         "PulsesDisagree",
         "TablesFailed",
+        "UnmanagedIndexes",
         "UnreadablePlans",
     }
 )
