@@ -21,17 +21,19 @@ from highwater.client.boost import Boost
 from highwater.client.coordinator import URL_VARIABLE, CoordinatorClient
 from tests.ports import free_port
 
+BILLED = "each billed at its highest capacity, until some 17 minutes after the end, when auto scaling has lowered it"
 STATE = {
     "is_ready": True,
     "targets": [{"target": "table write", "wanted": 112, "floor": 112, "provisioned": 112, "is_ready": True}],
     "notes": [],
 }
-BEGUN = {
+BEGUN: dict[str, Any] = {
     "id": "nightly-1",
     "table": "orders",
     "outcome": "part",
     "start": "2027-03-04T02:00:00+00:00",
     "end": "2027-03-04T02:30:00+00:00",
+    "billed_hours": 2,
     "targets": [
         {
             "target": "table write",
@@ -175,7 +177,7 @@ def test_caller_that_lambda_turns_away_is_told_what_it_lacks(server: Server, tex
 
 
 def test_boost_that_gets_nothing_is_refused_with_what_limits_it(server: Server) -> None:
-    target = BEGUN["targets"][0] | {"units": 0, "usd_per_hour": 0.0}  # type: ignore[operator]
+    target = BEGUN["targets"][0] | {"units": 0, "usd_per_hour": 0.0}
     server.answers = [(200, BEGUN | {"outcome": "refused", "targets": [target], "notes": []})]
     with pytest.raises(BoostRefusedError) as refused:
         _boost(server).begin()
@@ -229,9 +231,16 @@ def test_answer_in_sentences(server: Server) -> None:
     assert _boost(server).begin().lines() == [
         "orders, table write: 6,000 units/s of 8,000 until 2027-03-04 02:30:00 UTC",
         "  the plan's ceiling leaves 6,000 units/s",
-        "about 3.90 USD an hour; an hour is billed at its highest capacity",
+        f"about 7.80 USD: 2 hours at 3.90 USD, {BILLED}",
         "scaling rests",
     ]
+
+
+def test_answer_without_a_known_price_says_unit_hours(server: Server) -> None:
+    targets = [BEGUN["targets"][0] | {"usd_per_hour": None}]
+    server.answers = [(200, BEGUN | {"targets": targets, "billed_hours": 1})]
+    answer = _boost(server).begin()
+    assert (answer.usd, answer.lines()[2]) == (None, f"6,000 unit hours: 1 hour at 6,000 units/s, {BILLED}")
 
 
 def test_block_begins_waits_and_releases(server: Server) -> None:

@@ -11,7 +11,7 @@ import pytest
 from highwater.core import Capacity, Dimension, IndexCapacity, Plan
 from highwater.core.boosts import BoostCap, BoostRequest, Caller, LeaseError, find_cap, index_shares_percent
 from highwater.core.boosts.lease import boost_documents, leases_of_document, target_of_text, target_text
-from highwater.core.limits import unit_hour_micro_usd
+from highwater.core.limits import billed_hours, unit_hour_micro_usd
 from tests.core.leases import NOW, lease
 
 READ, WRITE = Dimension.READ, Dimension.WRITE
@@ -202,6 +202,22 @@ def test_shares_of_indexes_are_percents_of_the_tables_writes() -> None:
     consumed = {(None, WRITE): 10_000, ("by_day", WRITE): 2_501, ("hot", WRITE): 90_000, ("by_day", READ): 5}
     assert index_shares_percent(consumed) == {("by_day", WRITE): 26, ("hot", WRITE): 200}
     assert index_shares_percent({(None, WRITE): 999, ("by_day", WRITE): 3}) == {("by_day", WRITE): 100}
+
+
+@pytest.mark.parametrize(
+    ("start", "minutes", "hours"),
+    [
+        # 02:00 to 02:43 is lowered at 03:00; a minute later is another hour
+        ("02:00:00", 43, 1),
+        ("02:00:00", 45, 2),
+        ("02:59:59", 1, 2),
+        ("02:55:00", 35, 2),
+        ("00:05:00", 1_440, 25),
+    ],
+)
+def test_boost_is_billed_for_each_hour_until_auto_scaling_has_lowered_it(start: str, minutes: int, hours: int) -> None:
+    begun = datetime.fromisoformat(f"2027-03-04T{start}+05:30") + timedelta(hours=5, minutes=30)
+    assert billed_hours(begun, begun + timedelta(minutes=minutes)) == hours
 
 
 def test_prices_are_of_the_region_and_the_tables_class() -> None:

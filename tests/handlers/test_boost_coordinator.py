@@ -135,6 +135,7 @@ def test_boost_raises_the_floor_at_once_and_its_end_lowers_it() -> None:
         "2027-03-04T10:20:40+00:00",
         "2027-03-04T10:30:40+00:00",
     )
+    assert answer["billed_hours"] == 1, "until 10:47:40"
     (target,) = answer["targets"]
     assert (target["target"], target["asked"], target["units"], target["limits"]) == ("table write", 100, 100, [])
     assert target["usd_per_hour"] == pytest.approx(100 * 0.000793)

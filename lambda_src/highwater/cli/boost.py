@@ -429,7 +429,7 @@ def _instant(text: str | None) -> datetime | None:
 def _show(answer: BoostAnswer, *, as_json: bool, err: bool) -> None:
     if as_json:
         document = asdict(answer) | {"start": answer.start.isoformat(), "end": answer.end.isoformat()}
-        click.echo(json.dumps(document | {"usd_per_hour": answer.usd_per_hour}, indent=1), err=err)
+        click.echo(json.dumps(document | {"usd_per_hour": answer.usd_per_hour, "usd": answer.usd}, indent=1), err=err)
         return
     for line in (*answer.lines(), f"boost {answer.id}"):
         say(line, err=err)

@@ -61,6 +61,8 @@ class BoostAnswer:
         outcome: `whole`, `part` or `refused`.
         start: The start of the lease.
         end: The end of the lease, unless it is renewed or released.
+        billed_hours: The clock hours for which the units are billed, from the start until auto scaling has lowered the
+            capacity, some 17 minutes after the end.
         targets: The units granted for each target: the table first, then, for writes, its indexes.
         notes: Remarks for the job, such as that DynamoDB has to add partitions before it raises the capacity.
 
@@ -77,6 +79,7 @@ class BoostAnswer:
     outcome: str
     start: datetime
     end: datetime
+    billed_hours: int
     targets: tuple[GrantedTarget, ...]
     notes: tuple[str, ...] = ()
 
@@ -89,6 +92,7 @@ class BoostAnswer:
             document["outcome"],
             datetime.fromisoformat(document["start"]),
             datetime.fromisoformat(document["end"]),
+            document["billed_hours"],
             tuple(
                 GrantedTarget(
                     each["target"],
@@ -108,6 +112,11 @@ class BoostAnswer:
         prices = [each.usd_per_hour for each in self.targets]
         return None if None in prices else sum(price for price in prices if price is not None)
 
+    @property
+    def usd(self) -> float | None:
+        """The cost of all its targets in US dollars until capacity is lowered; `None` where a price is not known."""
+        return None if self.usd_per_hour is None else self.usd_per_hour * self.billed_hours
+
     def lines(self) -> list[str]:
         """Return the answer in sentences; targets with the same answer for the same cause are in one."""
         lines = []
@@ -119,8 +128,14 @@ class BoostAnswer:
             of = "" if units == alike[0].asked else f" of {asked}"
             lines.append(f"{self.table}, {names}: {granted}{of} until {self.end:%Y-%m-%d %H:%M:%S} UTC")
             lines.extend(f"  {limit}" for limit in limits)
-        if self.usd_per_hour:
-            lines.append(f"about {self.usd_per_hour:,.2f} USD an hour; an hour is billed at its highest capacity")
+        units = sum(each.units for each in self.targets)
+        # 0.0 for a boost that is refused
+        if units and self.usd_per_hour != 0.0:
+            hours, per_hour = "1 hour" if self.billed_hours == 1 else f"{self.billed_hours} hours", self.usd_per_hour
+            price = f"{units:,} units/s" if per_hour is None else f"{per_hour:,.2f} USD"
+            cost = f"{units * self.billed_hours:,} unit hours" if self.usd is None else f"about {self.usd:,.2f} USD"
+            until = "some 17 minutes after the end, when auto scaling has lowered it"
+            lines.append(f"{cost}: {hours} at {price}, each billed at its highest capacity, until {until}")
         for notes in _alike(self.notes, lambda note: note.partition(": ")[2] or note):
             _, colon, remark = notes[0].partition(": ")
             names = ", ".join(dict.fromkeys(note.partition(": ")[0] for note in notes))

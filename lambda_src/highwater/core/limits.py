@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib import resources
 from typing import Any, Final
@@ -56,6 +56,20 @@ LAST_ZONE_YEAR: Final = 2040
 
 
 _MICRO = 1_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_HOUR = timedelta(hours=1)
+# Target tracking lowers capacity after 15 minutes below its target; metrics come up to two minutes late
+# (docs/decisions/0030).
+SCALE_IN_DELAY: Final = timedelta(minutes=17)
+
+
+def billed_hours(start: datetime, end: datetime) -> int:
+    """Return for how many clock hours capacity is billed that is needed between two aware instants.
+
+    An hour is billed at its highest capacity, so each hour counts that is touched from *start* until auto scaling has
+    lowered the capacity, `SCALE_IN_DELAY` after *end*.
+    """
+    return -(-(end + SCALE_IN_DELAY - _EPOCH) // _HOUR) - (start - _EPOCH) // _HOUR
 
 
 def unit_hour_micro_usd(region: str, dimension: Dimension, *, is_infrequent_access: bool = False) -> int | None:

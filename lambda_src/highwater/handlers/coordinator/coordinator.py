@@ -21,7 +21,7 @@ from highwater.core.boosts import BoostCap, BoostRequest, Caller, Grant, Lease, 
 from highwater.core.boosts.lease import LONGEST, described_lease
 from highwater.core.boosts.request import read_id, read_minutes
 from highwater.core.errors import did_you_mean
-from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS, unit_hour_micro_usd
+from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS, billed_hours, unit_hour_micro_usd
 from highwater.core.plan.plan import TargetKey
 from highwater.core.scaler import ScaledPlan
 from highwater.core.units import Units
@@ -264,6 +264,7 @@ class Coordinator:
             "outcome": outcome_of(grants),
             "start": grants[0].asked.start.isoformat(),
             "end": grants[0].asked.end.isoformat(),
+            "billed_hours": billed_hours(grants[0].asked.start, grants[0].asked.end),
             "targets": grant_documents(grants, state, state.scaled.region or self.region_name),
         }
         self._tell_of_begin(request, answer | {"session": caller.session}, state, is_new=is_new)
