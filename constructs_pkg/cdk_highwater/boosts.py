@@ -428,6 +428,9 @@ class BoostCoordinator(Construct):
         reading_caps = iam.PolicyStatement(
             actions=["ssm:GetParametersByPath"], resources=boost_caps_arns(self._stack, self._name)
         )
-        for statement in (*self._leases.permissions(), *self._wakes.permissions(), reading_caps):
+        reading_failures = iam.PolicyStatement(
+            actions=["application-autoscaling:DescribeScalingActivities"], resources=["*"]
+        )
+        for statement in (*self._leases.permissions(), *self._wakes.permissions(), reading_caps, reading_failures):
             role.add_to_policy(statement)
         acknowledge(self._function, boost_role_rules(self._stack, self._name, self._wakes.group_name))

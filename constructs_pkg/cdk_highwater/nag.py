@@ -73,8 +73,8 @@ LOG_RULES: Final = dict.fromkeys(
 )
 _ROLE_RULES: Final = {
     "AwsSolutions::AwsSolutions-IAM5[Resource::*]": (
-        "application-autoscaling:DescribeScalableTargets, cloudwatch:GetMetricData and tag:GetResources do not support "
-        "resource-level permissions."
+        "application-autoscaling:DescribeScalableTargets, application-autoscaling:DescribeScalingActivities, "
+        "cloudwatch:GetMetricData and tag:GetResources do not support resource-level permissions."
     ),
 } | dict.fromkeys(
     (

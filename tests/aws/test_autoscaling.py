@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from highwater.aws import autoscaling
-from highwater.aws.autoscaling import read_targets, service_time, set_bounds, set_bounds_patiently, suspend
+from highwater.aws.autoscaling import (
+    read_failures,
+    read_targets,
+    service_time,
+    set_bounds,
+    set_bounds_patiently,
+    suspend,
+)
 from highwater.core import Bounds
 from highwater.core.names import TargetName
 from highwater.core.units import Dimension
@@ -56,6 +63,26 @@ def test_set_bounds_when_seen_again_are_the_same_for_just_that_target(bench: Ben
         set_bounds(wire.client, name, Bounds(5 + place, 500 + place))
     seen = read_targets(wire.client, names)
     assert [seen.of(name) for name in names] == [Bounds(5, 500), Bounds(6, 501), Bounds(7, 502), None]
+
+
+def test_capacity_that_auto_scaling_could_not_set_is_told_with_the_services_reason(bench: Bench, wire: Wire) -> None:
+    table = bench.make_table()
+    names = [TargetName(table, None, dimension) for dimension in Dimension]
+    now = bench.cloud.status().now
+    set_bounds(wire.client, names[0], Bounds(21, 900))
+    set_bounds(wire.client, names[1], Bounds(45_000, 50_000))
+    found = read_failures(wire.client, names, now)
+    assert list(found) == names[1:]
+    head, _, why = found[names[1]].partition(" UTC: ")
+    failed_at = datetime.fromisoformat(head.removeprefix("auto scaling could not set the capacity at ") + "Z")
+    assert abs(failed_at - now) <= timedelta(minutes=1)
+    assert why == (
+        "Failed to set write capacity units to 45000. Reason: The requested WriteCapacityUnits, 45000, is above the "
+        "per table maximum for the account in us-east-1. Per table maximum: 40000."
+    )
+    assert read_failures(wire.client, names, now + timedelta(hours=2)) == {}, "no reason for what is missing then"
+    set_bounds(wire.client, names[1], Bounds(23, 900))
+    assert read_failures(wire.client, names, now) == {}
 
 
 @pytest.mark.parametrize(("count", "calls"), [(1, 1), (50, 1), (51, 2), (120, 3)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,23 @@ def test_explain_names_the_windows_that_are_open_and_no_others_of_the_same_floor
     table = stage.table(Plan(read=PLAN.read, write=PLAN.write, windows=windows))
     line = "  the plan asks for a floor of 333 and a ceiling of 400, by window load, sale"
     assert line in _lines(highwater("explain", table).stdout)
+
+
+def test_capacity_that_auto_scaling_could_not_set_is_told_with_its_reason(stage: Stage, highwater: Command) -> None:
+    table = stage.table()
+    stage.register(TargetName(table, None, Dimension.WRITE), 45_000, 50_000)
+    why = (
+        "UTC: Failed to set write capacity units to 45000. Reason: The requested WriteCapacityUnits, 45000, is above "
+        "the per table maximum for the account in us-east-1. Per table maximum: 40000."
+    )
+    could_not = "auto scaling could not set the capacity at "
+    explained = " ".join(highwater("explain", table).stdout.split())
+    assert re.search(f"the live ceiling 50,000 {could_not}[-0-9: ]+{re.escape(why)} high-water mark", explained)
+    listed = " ".join(highwater("status").stdout.split())
+    capacity = f"{table}: 7 RCU, 12 of 45,000 WCU by demand"
+    assert re.search(f"{capacity}; table write: {could_not}[-0-9: ]+{re.escape(why)};", listed)
+    told = {each["target"]: each["failure"] for each in json.loads(highwater("status", "--json").stdout)}
+    assert (told["table read"], told["table write"][-len(why) :]) == ("", why)
 
 
 def test_status_lists_every_target_and_says_it_to_machines(stage: Stage, highwater: Command) -> None:

@@ -89,6 +89,7 @@ def test_permissions_are_for_its_own_table_schedules_and_grants(stack: cdk.Stack
         for statement in TemplateView(stack).statements()
         for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
     }
+    assert by_action["application-autoscaling:DescribeScalingActivities"]["Resource"] == "*"
     schedules = by_action["scheduler:CreateSchedule"]
     assert schedules["Action"] == ["scheduler:CreateSchedule", "scheduler:DeleteSchedule", "scheduler:UpdateSchedule"]
     (group,) = _resources(stack, "AWS::Scheduler::ScheduleGroup")

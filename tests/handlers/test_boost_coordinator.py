@@ -231,6 +231,24 @@ def test_status_says_how_far_each_target_is() -> None:
     assert not world.ask("status")["is_ready"]
 
 
+def test_job_that_waits_is_told_why_auto_scaling_could_not_set_its_capacity() -> None:
+    world = World()
+    world.ask()
+    assert world.ask("status")["notes"] == []
+    world.stage.provision("orders", Units(7, 12))
+    why = "the account's provisioned throughput in us-east-1 would be above 80000"
+    world.stage.account.autoscaling.failures[ORDERS] = (world.stage.account.now, why)
+    world.stage.advance(3 * SECOND)
+    answer = world.ask("status")
+    assert (answer["is_ready"], answer["notes"]) == (
+        False,
+        [f"table write: auto scaling could not set the capacity at 2027-03-04 10:20:40 UTC: {why}"],
+    )
+    world.stage.account.autoscaling.failures.clear()
+    world.stage.advance(3 * SECOND)
+    assert world.ask("status")["notes"] == []
+
+
 def test_boost_given_back_while_its_scaling_was_paused_is_lowered_by_a_later_run() -> None:
     world = World()
     world.ask()

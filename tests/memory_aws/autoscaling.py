@@ -43,6 +43,7 @@ class Autoscaling:
 
     tables: dict[str, Table]
     targets: dict[TargetName, Target] = field(default_factory=dict)
+    failures: dict[TargetName, tuple[int, str]] = field(default_factory=dict)
 
     def register(self, name: TargetName, bounds: Bounds, at: int) -> None:
         """RegisterScalableTarget, which moves capacity outside the bounds inside."""
@@ -98,8 +99,10 @@ class Autoscaling:
         granted = table.resources[name.index].granted
         try:
             table.change(name.index, {**granted, name.dimension: units}, at, by_autoscaling=True)
-        except ClientError:
+        except ClientError as error:
+            self.failures[name] = at, error.response["Error"]["Message"]
             return False
+        self.failures.pop(name, None)
         return True
 
     def _exists(self, name: TargetName) -> bool:
@@ -130,6 +133,15 @@ class AutoscalingClient:
             raise refused("ValidationException", f"User is missing the following permissions: {', '.join(missing)}")
         self.service.register(name, Bounds(MinCapacity, MaxCapacity), self.now())
         return {}
+
+    def describe_scaling_activities(self, *, ResourceId: str, ScalableDimension: str, **_: Any) -> Document:
+        self._check("application-autoscaling:DescribeScalingActivities", "*")
+        name = TargetName.find(ResourceId, ScalableDimension)
+        failed = None if name is None else self.service.failures.get(name)
+        if failed is None:
+            return {"ScalingActivities": []}
+        told = {"Description": "Setting units.", "StatusCode": "Failed", "StatusMessage": failed[1]}
+        return {"ScalingActivities": [told | {"StartTime": datetime.fromtimestamp(failed[0], UTC)}]}
 
     def get_paginator(self, operation: str) -> AutoscalingClient:
         assert operation == "describe_scalable_targets"

@@ -55,6 +55,7 @@ _ARNS = {
 # what knows no resources, by the Service Authorization Reference (read 2026-11)
 _WITHOUT_RESOURCES = {
     "application-autoscaling:DescribeScalableTargets",
+    "application-autoscaling:DescribeScalingActivities",
     "cloudwatch:GetMetricData",
     "tag:GetResources",
 }

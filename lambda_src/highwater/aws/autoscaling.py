@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,10 @@ _SUSPENDABLE = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "Sche
 # While a scaling activity is in progress, as often when an operator pauses it, other updates are rejected for some
 # seconds (ConcurrentUpdateException; Application Auto Scaling API Reference, read 2026-11). botocore does not retry it.
 _PAUSES_SECONDS = (1.0, 2.0, 4.0, 8.0)
+# Status codes of attempts that came to nothing (Application Auto Scaling API Reference, ScalingActivity, read 2026-11)
+_FAILED = ("Failed", "Unfulfilled")
+# An older failure is no reason for what is missing now.
+_OLDEST_FAILURE = timedelta(hours=1)
 
 
 def client(region: str | None = None) -> ApplicationAutoScalingClient:
@@ -89,6 +93,28 @@ def read_targets(autoscaling: ApplicationAutoScalingClient, names: Iterable[Targ
                 if any(target.get("SuspendedState", {}).values()):
                     suspended.add(key)
     return RegisteredTargets(at, bounds, frozenset(suspended))
+
+
+def read_failures(
+    autoscaling: ApplicationAutoScalingClient, names: Iterable[TargetName], now: datetime
+) -> Mapping[TargetName, str]:
+    """Read why capacity could not be set, a sentence with AWS's message for each target whose last attempt failed.
+
+    Asks once for each of *names*. An attempt more than an hour before *now* does not count.
+    """
+    found = {}
+    for name in names:
+        activities = autoscaling.describe_scaling_activities(
+            ServiceNamespace="dynamodb",
+            ResourceId=name.resource_id,
+            ScalableDimension=name.scalable_dimension,  # type: ignore[arg-type] # a literal by construction
+        )["ScalingActivities"]
+        newest = max(activities, key=lambda each: each["StartTime"], default=None)
+        if newest is None or newest["StatusCode"] not in _FAILED or now - newest["StartTime"] > _OLDEST_FAILURE:
+            continue
+        at, why = newest["StartTime"].astimezone(UTC), newest.get("StatusMessage", newest["Description"])
+        found[name] = f"auto scaling could not set the capacity at {at:%Y-%m-%d %H:%M:%S} UTC: {' '.join(why.split())}"
+    return found
 
 
 def set_bounds(autoscaling: ApplicationAutoScalingClient, name: TargetName, bounds: Bounds) -> None:

@@ -51,6 +51,8 @@ class Region(Protocol):
 
     def read_targets(self, names: Iterable[TargetName]) -> RegisteredTargets: ...  # noqa: D102
 
+    def read_failures(self, names: Iterable[TargetName], now: datetime) -> Mapping[TargetName, str]: ...  # noqa: D102
+
     def read_consumption(  # noqa: D102
         self, names: Iterable[TargetName], minutes: int, now: datetime
     ) -> Mapping[TargetName, Observation]: ...

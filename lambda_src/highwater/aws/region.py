@@ -119,6 +119,10 @@ class AwsRegion:
         """Read the bounds and suspensions of the targets, and the service's time."""
         return autoscaling.read_targets(self.clients.autoscaling, names)
 
+    def read_failures(self, names: Iterable[TargetName], now: datetime) -> Mapping[TargetName, str]:
+        """Read why auto scaling could not set the capacity of targets, of those where it could not in the last hour."""
+        return autoscaling.read_failures(self.clients.autoscaling, names, now)
+
     def read_consumption(
         self, names: Iterable[TargetName], minutes: int, now: datetime
     ) -> Mapping[TargetName, Observation]:

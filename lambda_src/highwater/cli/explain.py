@@ -158,6 +158,8 @@ def explanation(situation: Situation) -> list[str]:
             relief = f", {situation.relief:,} of it relief" if situation.relief else ""
             boosted = f", {situation.boosted:,} of it boosts" if situation.boosted else ""
             lines.append(f"the live floor is {registered.min:,}{relief}{boosted}; the live ceiling {registered.max:,}")
+    if situation.failure:
+        lines.append(situation.failure)
     if situation.mark is not None:
         lines.append(situation.mark.line())
     for lease in situation.boosts:

@@ -132,6 +132,7 @@ def _exceptions(situations: Sequence[Situation]) -> Iterator[str]:
     moved = [each for each in situations if each.mode.moves_floors and each.registered is None]
     if moved:
         yield f"no scalable target for {_targets(moved)}, so deploy again"
+    yield from (f"{each.target.label}: {each.failure}" for each in situations if each.failure)
     for each in situations:
         if each.mark is not None and each.mark.is_rising:
             to = f" to {each.mark.wanted:,}" if each.mark.wanted > each.mark.units else ""

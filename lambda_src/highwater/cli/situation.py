@@ -134,6 +134,7 @@ class Situation:
         log_refused: The error code with which CloudWatch Logs rejected reading the log, `None` if it did not.
         boosts: The boosts of the target that are live or booked.
         boosted: The units of the floor that are for boosts.
+        failure: Why auto scaling could not raise the capacity to the floor, a sentence; empty if it has not failed.
         notes: Sentences about data for the next decision that could not be read.
     """
 
@@ -159,6 +160,7 @@ class Situation:
     log_refused: str | None = None
     boosts: tuple[Lease, ...] = ()
     boosted: int = 0
+    failure: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -195,6 +197,7 @@ class Situation:
             "relief": self.relief,
             "boosted": self.boosted,
             "paused": self.is_paused,
+            "failure": self.failure,
             "decreases_used": self.decreases_used,
             "open_windows": [window.document() for window in self.open_windows],
             "next_change": None
@@ -364,6 +367,7 @@ def read_situations(
     clock = Clock(int(registered.at.timestamp()) // 60, registered.at)
     unread = _Unread()
     consumed, throttled = _use(scaled, names.values(), region, clock.now, unread)
+    failures = _failures(scaled, names.values(), region, described, registered, unread)
     marks = {mark.index: mark for mark in marks_of(scaled.plan)}
     reviewed = None
     if logs is not None:
@@ -402,6 +406,7 @@ def read_situations(
             log_refused=log_refused,
             boosts=tuple(lease for lease in leases if lease.key == target.key and lease.ends > clock.now),
             boosted=boosted_units.get(target.key, 0),
+            failure=failures.get(name, ""),
             notes=tuple(unread.notes),
         )
     known = {index for index, *_ in scaled.plan.resources()}
@@ -423,6 +428,24 @@ def _use(
         return {}, {}
     consumed = {name: 0 if each.is_empty else -(-(each.known_units[-1] or 0) // 60) for name, each in seen.items()}
     return consumed, throttled
+
+
+def _failures(
+    scaled: ScaledPlan,
+    names: Iterable[TargetName],
+    region: AwsRegion,
+    described: DescribedTable,
+    registered: RegisteredTargets,
+    unread: _Unread,
+) -> Mapping[TargetName, str]:
+    """Return why auto scaling could not raise capacity to its floor, for targets whose capacity is below it."""
+    floors = {name: bounds.min for name in names if (bounds := registered.of(name)) is not None}
+    below = [name for name, floor in floors.items() if described.capacities[name.index].of(name.dimension) < floor]
+    try:
+        return region.read_failures(below, registered.at)
+    except (ClientError, BotoCoreError) as refused:
+        unread.notes.append(f"{scaled.label}: why capacity is below its floor could not be read: {refused}")
+        return {}
 
 
 def _mark(described: DescribedTable, wanted: Mark | None, target: Target) -> HighMark | None:

@@ -114,13 +114,15 @@ def grant_documents(grants: Iterable[Grant], state: TableState, region: str) -> 
 
 
 def notes_on(keys: Iterable[TargetKey], leases: Sequence[Lease], state: TableState) -> list[str]:
-    """Return remarks on the targets of a boost: partitions that have to be added first, or suspended scaling."""
+    """Return remarks on the targets of a boost: partitions to add first, failed auto scaling, or suspended scaling."""
     notes = []
     for key in keys:
         label, wanted = state.target(key).label, state.wanted(key, leases)
         mark = state.described.marks.get(key[0])
         if mark is not None and wanted > max(mark.of(key[1]), _PARTITION.of(key[1])):
             notes.append(f"{label}: {wanted:,} units/s is above the high-water mark of {mark.of(key[1]):,}; {_GROWTH}")
+        if key in state.failures:
+            notes.append(f"{label}: {state.failures[key]}")
         if state.is_paused(key):
             notes.append(f"{label}: scaling is suspended, so no floor is set; highwater resume {state.scaled.table}")
     return notes

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
@@ -101,7 +101,9 @@ class KeptTables:
 
         Raises `RefusedError` if the table does not exist or AWS does not answer.
         """
-        return self._states.get(scaled.label, _ANEW_SECONDS, lambda: TableState.read(scaled, region))
+        return self._states.get(
+            scaled.label, _ANEW_SECONDS, lambda: TableState.read(scaled, region).with_failures(region)
+        )
 
     def shares(self, request: BoostRequest, state: TableState, region: Region) -> dict[TargetKey, int] | None:
         """Return `TableState.index_shares`, read again after a minute."""
@@ -127,11 +129,13 @@ class TableState:
         scaled: Its plan.
         registered: Its targets in Application Auto Scaling, with AWS's time.
         described: The answer of DescribeTable.
+        failures: Why auto scaling could not raise the capacity of targets to their floors; empty if that was not read.
     """
 
     scaled: ScaledPlan
     registered: RegisteredTargets
     described: DescribedTable
+    failures: Mapping[TargetKey, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, scaled: ScaledPlan, region: Region) -> TableState:
@@ -146,6 +150,19 @@ class TableState:
             scaled = scaled.with_indexes(index for index in described.capacities if index is not None)
         names = [TargetName(scaled.table, *target.key) for target in scaled.plan.targets()]
         return cls(scaled, region.read_targets(names), described)
+
+    def with_failures(self, region: Region) -> TableState:
+        """Return the state with `failures`, where capacity is below its floor; without, if AWS does not answer."""
+        below = {
+            TargetName(self.scaled.table, *each.key): each.key
+            for each in self.scaled.plan.targets()
+            if self.provisioned(each.key) < (self.floor(each.key) or 0)
+        }
+        try:
+            found = region.read_failures(below, self.now)
+        except Exception:
+            return self
+        return replace(self, failures={below[name]: why for name, why in found.items()})
 
     @property
     def now(self) -> datetime:
