@@ -58,7 +58,7 @@ def _by_processes(do: Callable[[int], int]) -> list[int]:
 def _by_dask(do: Callable[[int], int]) -> list[int]:
     distributed = pytest.importorskip("distributed")
     with (
-        distributed.LocalCluster(SLOTS, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=SLOTS, threads_per_worker=1, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
         return list(client.gather(client.map(do, range(SLOTS), pure=False)))
@@ -87,6 +87,7 @@ def test_engine_gives_each_item_once_and_the_same_results(
     highwater.start_job(job, table="orders", read=200, segments=12)
     given = by(partial(do_slot, job, environment))
     assert (sum(given), len(given)) == (ITEMS, SLOTS)
+    assert all(given), "each worker had some"
     query = (
         boto3.client("dynamodb")
         .get_paginator("query")

@@ -120,6 +120,7 @@ def test_buffered_writes_break_no_rule_that_is_not_answered(tmp_path: Path) -> N
     BufferedWrites(stack, "Versions", table=table, coordinator=coordinator, write=7, version_attribute="v")
     buffered.grant_send(iam.Role(stack, "Api", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")))
     assert _violations(_report(app)) <= LEFT_TO_USERS
+    _check_by_cfn_lint([tmp_path / "Shop.template.json"])
 
 
 def test_paced_scan_breaks_no_rule_that_is_not_answered(tmp_path: Path) -> None:
