@@ -9,6 +9,8 @@ PYTHON_READY := $(VENV)/.ready
 LOCAL_VENV := .venv-local
 LOCAL_READY := $(LOCAL_VENV)/.ready
 NODE_READY := node_modules/.ready
+# of `make test-node`
+NODE ?= 22
 
 # the CDK CLI and jsii say at length that Node 20 is at its end of life
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
@@ -48,6 +50,12 @@ test-cloud: setup ## Tests that need a local cloud or the CDK CLI (offline, free
 	@$(LOCAL_VENV)/bin/python -m pytest --numprocesses auto -m "not cloud" tests/server tests/client
 	@# every page and docstring is one that the site can be made of
 	@$(MAKE) --no-print-directory docs
+
+.PHONY: test-node
+test-node: setup ## The tests of deploys with a Node of the npm package `node`, in build/ (offline once it is fetched, free; five minutes). NODE=20, ARGS="-k window"
+	@test -d build/node-$(NODE)/node_modules || npm install --silent --no-audit --no-fund --prefix build/node-$(NODE) node@$(NODE)
+	@export PATH="$(CURDIR)/build/node-$(NODE)/node_modules/.bin:$$PATH" && echo "Node $$(node --version)" && \
+		$(PYTEST) --numprocesses 2 -m cloud tests/deploys/test_deploys.py $(ARGS)
 
 .PHONY: nightly
 nightly: setup ## Laws with all of their examples and new seeds, long sequences, faults, fuzz, mutants (offline, free; hours)
