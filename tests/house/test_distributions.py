@@ -13,6 +13,7 @@ import tomllib
 import venv
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,7 +88,7 @@ def test_metadata_leads_a_stranger_to_everything(wheels: dict[str, Path], packag
 
 
 def test_version_of_the_cdk_is_the_same_everywhere() -> None:
-    """What is stated as the oldest that works is what all tests run with."""
+    """What is stated as the oldest that works is what all tests run with, but for the wheels' own below."""
     stated = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"][0]
     oldest = re.fullmatch(r"aws-cdk-lib>=([\d.]+),<3", stated)
     assert oldest is not None
@@ -99,13 +100,17 @@ def _clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
 
 
-def _install(environment: Path, lock: str, *wheels: Path) -> Path:
-    """Install wheels, and what they ask for in the versions of a lock file; the environment's Python."""
+def _install(environment: Path, lock: str, *wheels: Path, newest: str = "-") -> Path:
+    """Install wheels, and what they ask for in the versions of a lock file; the environment's Python.
+
+    What has a name that begins with *newest* is installed in the newest version that is allowed.
+    """
     venv.create(environment, with_pip=True)
     python = environment / "bin" / "python"
     constraints = environment / "constraints.txt"
     locked = (ROOT / lock).read_text()
-    constraints.write_text("\n".join(re.findall(r"^([\w.-]+==\S+(?: ; .*?)?) \\$", locked, re.MULTILINE)))
+    lines = re.findall(r"^([\w.-]+==\S+(?: ; .*?)?) \\$", locked, re.MULTILINE)
+    constraints.write_text("\n".join(line for line in lines if not line.startswith(newest)))
     install = [
         str(python),
         "-m",
@@ -123,15 +128,12 @@ def _install(environment: Path, lock: str, *wheels: Path) -> Path:
     return python
 
 
-@pytest.mark.cloud
-def test_wheels_in_an_empty_environment_synthesize_an_example(wheels: dict[str, Path], tmp_path: Path) -> None:
-    environment = tmp_path / "venv"
-    python = _install(environment, "requirements-dev.txt", *(wheels[each] for each in list(wheels)[:3]))
+def _synthesized(python: str, tmp_path: Path, out: Path) -> dict[str, Any]:
+    """The template of an example, which is synthesized outside the repository."""
     app = tmp_path / "app.py"
     app.write_text((ROOT / "examples" / "bulk_load" / "app.py").read_text())
-    out = tmp_path / "cdk.out"
     done = subprocess.run(
-        [str(python), str(app)],
+        [python, str(app)],
         cwd=tmp_path,
         env=_clean_environment() | {"CDK_OUTDIR": str(out), "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"},
         capture_output=True,
@@ -139,7 +141,25 @@ def test_wheels_in_an_empty_environment_synthesize_an_example(wheels: dict[str, 
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    template = json.loads((out / "BulkLoad.template.json").read_text())
+    template: dict[str, Any] = json.loads((out / "BulkLoad.template.json").read_text())
+    return template
+
+
+@pytest.mark.cloud
+def test_wheels_in_an_empty_environment_synthesize_an_example_with_the_newest_cdk(
+    wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    environment, out = tmp_path / "venv", tmp_path / "cdk.out"
+    python = _install(
+        environment, "requirements-dev.txt", *(wheels[each] for each in list(wheels)[:3]), newest="aws-cdk"
+    )
+    shown = 'import importlib.metadata; print(importlib.metadata.version("aws-cdk-lib"))'
+    version = subprocess.run([str(python), "-c", shown], capture_output=True, text=True, check=True).stdout.strip()
+    newest, oldest = ([*map(int, each.split("."))] for each in (version, importlib.metadata.version("aws-cdk-lib")))
+    assert newest > oldest
+    template = _synthesized(str(python), tmp_path, out)
+    # all other tests say what the oldest makes
+    assert template == _synthesized(sys.executable, tmp_path, tmp_path / "oldest.out")
     types = sorted(resource["Type"] for resource in template["Resources"].values())
     assert types.count("AWS::ApplicationAutoScaling::ScalableTarget") == 2
     assert "Custom::HighwaterFloors" in types
