@@ -100,10 +100,10 @@ def _clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
 
 
-def _install(environment: Path, lock: str, *wheels: Path, newest: str = "-") -> Path:
+def _install(environment: Path, lock: str, *wheels: Path | str, newest: tuple[str, ...] = ()) -> Path:
     """Install wheels, and what they ask for in the versions of a lock file; the environment's Python.
 
-    What has a name that begins with *newest* is installed in the newest version that is allowed.
+    What has a name that begins with one of *newest* is installed in the newest version that is allowed.
     """
     venv.create(environment, with_pip=True)
     python = environment / "bin" / "python"
@@ -151,7 +151,7 @@ def test_wheels_in_an_empty_environment_synthesize_an_example_with_the_newest_cd
 ) -> None:
     environment, out = tmp_path / "venv", tmp_path / "cdk.out"
     python = _install(
-        environment, "requirements-dev.txt", *(wheels[each] for each in list(wheels)[:3]), newest="aws-cdk"
+        environment, "requirements-dev.txt", *(wheels[each] for each in list(wheels)[:3]), newest=("aws-cdk",)
     )
     shown = 'import importlib.metadata; print(importlib.metadata.version("aws-cdk-lib"))'
     version = subprocess.run([str(python), "-c", shown], capture_output=True, text=True, check=True).stdout.strip()
@@ -214,3 +214,57 @@ def test_application_is_tested_with_its_own_boto3_against_an_installed_server(
         "highwater_lab.local.control.CloudError: the local cloud is not installed; install it with: "
         "uv tool install highwater-local==0.1.0"
     )
+
+
+_ASYNCHRONOUS = """
+import asyncio
+import aioboto3
+import highwater
+
+
+def refused(call, *arguments, **more):
+    try:
+        call(*arguments, **more)
+    except TypeError as error:
+        print(error)
+
+
+async def main():
+    session = aioboto3.Session(aws_access_key_id="A", aws_secret_access_key="B", region_name="eu-central-1")
+    async with session.client("dynamodb") as client:
+        for given in (session, client):
+            refused(highwater.pulse, given)
+            refused(highwater.pace, given, write=5)
+    refused(highwater.boost, "orders", write=5, minutes=5, session=session)
+
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.cloud
+def test_aioboto3_is_refused_by_the_library_itself(wheels: dict[str, Path], tmp_path: Path) -> None:
+    """It asks for versions of boto3 of its own, which are older than the lock's."""
+    python = _install(
+        tmp_path / "aio", "requirements-dev.txt", wheels["highwater"], "aioboto3", newest=("boto", "s3transfer")
+    )
+    done = subprocess.run(
+        [str(python), "-c", _ASYNCHRONOUS],
+        cwd=tmp_path,
+        env=_clean_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    end = "allowed: a boto3.Session or a DynamoDB client of boto3; use boto3 for these requests"
+    kinds = ("aioboto3.session.Session", "a client of dynamodb")
+    assert done.stdout.splitlines() == [
+        *(
+            f"{call}: session_or_client: got {kind}, which is asynchronous, {end}"
+            for kind in kinds
+            for call in ("pulse", "pace")
+        ),
+        "boost: session: got aioboto3.session.Session, which is asynchronous, allowed: a boto3.Session; "
+        "use boto3 for these requests",
+    ]

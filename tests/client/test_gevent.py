@@ -1,0 +1,35 @@
+"""Servers of greenlets, whose threads, locks and sleeps are gevent's: nothing is lost, and no wait holds up others."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import boto3
+
+from tests.cdk_cli import ROOT
+from tests.client.scripted import CONSUMED, DynamoDB
+
+
+def test_greenlets_are_metered_and_paced(dynamodb: tuple[DynamoDB, boto3.Session, str]) -> None:
+    server, _, url = dynamodb
+    server.answers = [(200, {"ConsumedCapacity": CONSUMED, "Attributes": {}})]
+    command = [sys.executable, "-m", "tests.client.greenlets", url]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=90, check=False)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    written = [asked for asked in server.asked if asked["TableName"] == "orders"]
+    told = [asked for asked in server.asked if asked["TableName"] == "pulses"]
+    assert len(written) == 20
+    amounts = [
+        float(value["N"])
+        for asked in told
+        for name, value in asked["ExpressionAttributeValues"].items()
+        if name.startswith(":a")
+    ]
+    # 4.5 units of the table and its local index, and 2.5 of the other, for each request
+    assert sum(amounts) == 20 * (4.5 + 2.5)
+    # 90 units at 60 a second, of which a second's may be there at the start
+    assert said["seconds"] >= 0.4
+    assert said["ticks"] >= 10, "other greenlets went on during the waits"
