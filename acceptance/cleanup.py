@@ -97,8 +97,7 @@ class Cleanup:
         """Deregister what parts have registered themselves, of tables that are gone with their stacks."""
         for target in _scalable_targets(self.place):
             if self.ledger.prefix in target["ResourceId"]:
-                names = ("ServiceNamespace", "ResourceId", "ScalableDimension")
-                request = {name: target[name] for name in names}
+                request = {name: target[name] for name in ("ServiceNamespace", "ResourceId", "ScalableDimension")}
                 self.place.client("application-autoscaling").deregister_scalable_target(**request)
 
     def _status(self, stack: str) -> str:

@@ -107,14 +107,8 @@ class Stage:
         within: timedelta = _SHOWN_WITHIN,
     ) -> int | None:
         """Check that *planned* is read of a target within some time; return the seconds, `None` if it was not."""
-        seen: list[object] = []
-
-        def is_planned() -> bool:
-            seen[:] = [read(self.place, name)]
-            return seen == [planned]
-
-        took = self.seconds_until(is_planned, within)
-        self.check(subject, planned, *seen)
+        took = self.seconds_until(lambda: read(self.place, name) == planned, within)
+        self.check(subject, planned, read(self.place, name) if took is None else planned)
         return took
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -59,49 +61,45 @@ def read_resource(place: Place, table: str, index: str | None) -> dict[str, Any]
     return next(each for each in described["GlobalSecondaryIndexes"] if each["IndexName"] == index)
 
 
+@dataclass(slots=True)
 class LowestFloor:
-    """The lowest floor that is seen while a block runs, and for how long the floor was below *planned*.
+    """The lowest floor that is seen while a block runs, and for how many seconds it was below *planned*.
 
     A thread looks again and again; a look that AWS refuses is left out. Both are unknown if there was no other.
     """
 
-    def __init__(self, place: Place, name: TargetName, planned: int) -> None:
-        self._place = place
-        self._name = name
-        self._planned = planned
-        self._low = timedelta(0)
-        self.floor: int | None = None
-
-    @property
-    def seconds(self) -> int | None:
-        """For how many seconds of the place's clock it was too low."""
-        return None if self.floor is None else round(self._low.total_seconds())
+    place: Place
+    name: TargetName
+    planned: int
+    floor: int | None = None
+    seconds: int | None = None
+    _low: timedelta = timedelta(0)
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
+    def watching(self) -> Iterator[LowestFloor]:
         """Watch during the block."""
         is_over = threading.Event()
 
         def watch() -> None:
-            before = self._place.status().now
-            while not is_over.wait(_LOOKS_EVERY_SECONDS[self._place.is_real]):
+            before = self.place.status().now
+            while not is_over.wait(_LOOKS_EVERY_SECONDS[self.place.is_real]):
                 self.look(before)
-                before = self._place.status().now
+                before = self.place.status().now
 
-        thread = threading.Thread(target=watch)
-        thread.start()
-        try:
-            yield
-        finally:
-            is_over.set()
-            thread.join()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(watch)
+            try:
+                yield self
+            finally:
+                is_over.set()
 
     def look(self, before: datetime) -> None:
         """Look once; the look before was at *before*."""
         try:
-            floor = read_floor(self._place, self._name) or 0
+            floor = read_floor(self.place, self.name) or 0
         except (BotoCoreError, ClientError):
             return
-        if floor < self._planned:
-            self._low += self._place.status().now - before
+        if floor < self.planned:
+            self._low += self.place.status().now - before
         self.floor = floor if self.floor is None else min(self.floor, floor)
+        self.seconds = round(self._low.total_seconds())

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from acceptance.parts.coordinators import boosts, pulses
-from acceptance.parts.raises import index_build, raises
-from acceptance.parts.replicas import replicas
-from acceptance.parts.surge import surge
+from acceptance.parts.functions import boosts, pulses, surge
+from acceptance.parts.raises import index_build, raises, replicas
 from acceptance.parts.windows import stack_order, windows
 from acceptance.stage import Part
 from highwater.core import HighwaterError

@@ -1,4 +1,4 @@
-"""Raises of bare tables: of a registered minimum, and of the capacity while an index is built."""
+"""Raises of bare tables: of a registered minimum, also in one of two regions, and of capacity as an index is built."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from acceptance.sending import check_sent, load_of, writes
 from acceptance.stage import MINUTE, Stage, part
-from acceptance.tables import read_resource, read_units, register
+from acceptance.tables import REPLICA_CEILING, REPLICA_FLOOR, read_floor, read_resource, read_units, register
 from highwater.core import Dimension
 from highwater.core.names import TargetName
 
@@ -24,6 +24,9 @@ _ITEMS: Final = 25
 _BUILT_WITHIN, _TRIES_EVERY = 30 * MINUTE, MINUTE / 2
 _FOLLOWS_WITHIN: Final = 3 * MINUTE
 _ACCEPTED: Final = "accepted"
+_REPLICA_RAISED: Final = 25
+# In which the other region would follow
+_PATIENCE: Final = 5 * MINUTE
 
 
 @part(minutes=8, units=1 + _LOADED[1])
@@ -115,3 +118,20 @@ def _see_it_follow(stage: Stage, index: TargetName) -> None:
     register(stage.place, index, _INDEX_FLOOR, _MOST)
     again = stage.seconds_until(has_followed, _WITHIN)
     stage.check("capacity of the new index once its floor is registered again", True, again is not None)
+
+
+@part(minutes=25, units=2 * (REPLICA_CEILING + 1))
+def replicas(stage: Stage) -> None:
+    """A floor registered in one region of a global table, and the writes of the other."""
+    there = stage.place.elsewhere()
+    stage.deploy("Replicas", {"elsewhere": there.region})
+    (table,) = stage.cdk.names_of_type("Replicas", "AWS::DynamoDB::GlobalTable")
+    name = TargetName(table, None, Dimension.WRITE)
+    stage.settle("floor after the deploy", REPLICA_FLOOR, read_floor, name)
+    stage.check(f"floor in {there.region} after the deploy", REPLICA_FLOOR, read_floor(there, name))
+    register(stage.place, name, _REPLICA_RAISED, REPLICA_CEILING)
+    took = stage.settle("capacity after a raise of the floor", _REPLICA_RAISED, read_units, name, _WITHIN)
+    stage.measure("replica_raise_seconds", took, assumed="35")
+    stage.place.let_pass(_PATIENCE)
+    stage.measure("replica_floor_elsewhere", read_floor(there, name), assumed=str(REPLICA_FLOOR))
+    stage.measure("replica_units_elsewhere", read_units(there, name), assumed=str(REPLICA_FLOOR))

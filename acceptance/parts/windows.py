@@ -54,8 +54,7 @@ def windows(stage: Stage) -> None:
 
 
 def _deploy_while_open(stage: Stage, name: TargetName, context: dict[str, str]) -> None:
-    lowest = LowestFloor(stage.place, name, _OPEN_FLOOR)
-    with lowest.watching():
+    with LowestFloor(stage.place, name, _OPEN_FLOOR).watching() as lowest:
         stage.deploy("Windows", context)
     bounds = (_LATER_FLOOR, _LATER_CEILING)
     stage.settle("bounds after a deploy in the open window", bounds, read_bounds, name)
@@ -99,8 +98,7 @@ def _deploy_changed(stage: Stage, context: dict[str, str], fact: str, *, assumed
 
 def _fail_a_deploy(stage: Stage, kept: TargetName, context: dict[str, str]) -> None:
     began = _next_step(stage)
-    lowest = LowestFloor(stage.place, kept, _OPEN_FLOOR)
-    with lowest.watching():
+    with LowestFloor(stage.place, kept, _OPEN_FLOOR).watching() as lowest:
         try:
             stage.deploy("StackOrder", context)
         except CdkError:

@@ -10,7 +10,7 @@ import boto3
 import pytest
 
 import highwater
-from acceptance.parts.coordinators import _Caller
+from acceptance.parts.functions import _Caller
 from acceptance.report import Check
 from acceptance.tables import read_floor
 from highwater import CoordinatorClient

@@ -1,7 +1,8 @@
-"""Coordinators: boosts, from the call to capacity and to the lease's end, and pulses, from a jump to capacity."""
+"""The functions: boosts, from the call to capacity and to the lease's end; surges, with pulses and with the scaler."""
 
 from __future__ import annotations
 
+import statistics
 import time
 from datetime import timedelta
 from typing import Any, Final
@@ -10,13 +11,14 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from acceptance.sending import CALM, PEAK, check_sent, load_of, whole_minute, writes
+from acceptance.sending import CALM, PEAK, check_sent, load_of, watch_datapoints, whole_minute, writes
 from acceptance.stage import MINUTE, Stage, part
 from acceptance.tables import CEILING, FLOOR, GRANTED, read_floor, read_units
 from highwater import Boost, BoostRefusedError, CoordinatorClient, Pulse
 from highwater import boost as make_boost
 from highwater.core import Dimension
 from highwater.core.names import TargetName
+from highwater_lab.local.load import LoadReport
 
 _PERMITTED_WITHIN: Final = 3 * MINUTE
 _READY_WITHIN: Final = 10 * MINUTE
@@ -29,6 +31,13 @@ _FILLED_WITHIN: Final = 5 * MINUTE
 _CALM_MINUTES: Final = 4
 _SURGE_MINUTES: Final = 6
 _LEVELS: Final = ((_CALM_MINUTES, CALM), (_SURGE_MINUTES, PEAK))
+_SCALER_LEVELS: Final = ((4, CALM), (12, PEAK))
+_SCALER_MINUTES: Final = sum(minutes for minutes, _ in _SCALER_LEVELS)
+# Calm minutes before, so that the alarms of target tracking have a history
+_LEAD: Final = 20
+# How late a datapoint may come, in minutes
+_LATE: Final = 5
+_FEWEST_DATAPOINTS: Final = 10
 
 
 class _Caller:
@@ -44,14 +53,11 @@ class _Caller:
                 self.session = _take_role(stage, outputs["CallerRole"])
                 self.client = CoordinatorClient(coordinator=self.url, session=self.session, attempts=1)
                 self.client.send(action, table=table)
-            except ClientError as error:
-                if error.response["Error"]["Code"] == "AccessDenied":
-                    return False
-                raise
-            except BoostRefusedError as refused:
-                if refused.status == 403:
-                    return False
-                raise
+            except (BoostRefusedError, ClientError) as error:
+                why = error.status if isinstance(error, BoostRefusedError) else error.response["Error"]["Code"]
+                if why not in (403, "AccessDenied"):
+                    raise
+                return False
             return True
 
         took = stage.seconds_until(is_permitted, _PERMITTED_WITHIN)
@@ -159,3 +165,42 @@ def pulses(stage: Stage) -> None:
     stage.measure("pulse_raised_seconds", seconds, assumed="60")
     throttled = round(report.total(Dimension.WRITE, "throttled"))
     stage.measure("pulse_throttled", throttled, assumed="what a run on the local cloud shows")
+
+
+@part(minutes=50, units=2 * (5 + CEILING))
+def surge(stage: Stage) -> None:
+    """A surge with and without the scaler; the delay of metrics."""
+    names = stage.deploy("Surge")
+    native, scaled = (_find(names, kind).table for kind in ("Native", "Scaled"))
+    start = whole_minute(stage.now() + _LEAD * MINUTE)
+    stage.wait_until(start, "no traffic, as alarms need a history")
+    stage.check("alarms of the scaler that are in ALARM without traffic", [], _alarms(stage))
+    ends = start + (_SCALER_MINUTES + _LATE) * MINUTE
+    loads = [load_of(stage, table, writes(_SCALER_LEVELS, start)) for table in (native, scaled)]
+    with stage.busy(f"{_SCALER_MINUTES} minutes of traffic on both tables, from {CALM} to {PEAK} writes/s"):
+        *reports, delays = stage.place.side_by_side(loads, lambda: watch_datapoints(stage, native, ends))
+    _compare(stage, *reports)
+    seen = len(delays)
+    stage.check("minutes whose datapoint was seen to come", "10 or more", seen, holds=seen >= _FEWEST_DATAPOINTS)
+    if delays:
+        stage.measure("metric_delay_median_seconds", round(statistics.median(delays)), assumed="150")
+        stage.measure("metric_delay_most_seconds", round(max(delays)), assumed="150")
+
+
+def _alarms(stage: Stage) -> list[str]:
+    pages = stage.place.client("cloudwatch").get_paginator("describe_alarms")
+    found = pages.paginate(AlarmNamePrefix=stage.cdk.full_name("Surge"), StateValue="ALARM")
+    return sorted(alarm["AlarmName"] for page in found for alarm in page["MetricAlarms"])
+
+
+def _compare(stage: Stage, native: LoadReport, scaled: LoadReport) -> None:
+    throttled = [report.total(Dimension.WRITE, "throttled") for report in (native, scaled)]
+    stage.check(
+        "throttled units with the scaler, compared with target tracking alone",
+        f"less than half of {throttled[0]:,.0f}",
+        f"{throttled[1]:,.0f}",
+        holds=throttled[0] > 0 and throttled[1] < throttled[0] / 2,
+    )
+    for kind, report, units in zip(("native", "scaled"), (native, scaled), throttled, strict=True):
+        check_sent(stage, report, _SCALER_LEVELS, f"the {kind} table")
+        stage.measure(f"surge_throttled_{kind}", round(units), assumed="what a run on the local cloud shows")
