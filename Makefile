@@ -157,7 +157,7 @@ benchmark-pulses: setup ## Fleets that tell what they ask for: coverage, latenes
 	@$(BIN)/python -m research.pulses $(if $(TRACES),--traces $(TRACES))
 
 .PHONY: benchmark-meter
-benchmark-meter: setup ## What the meter costs a request, and a thousand processes' pulses (offline, free)
+benchmark-meter: setup ## What the meter costs a request, and a thousand processes' pulses for an hour (offline, free; half an hour)
 	@$(BIN)/python -m research.meter
 
 .PHONY: benchmark-pace

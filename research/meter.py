@@ -2,8 +2,8 @@
 
 The first part sends the same requests by a metered and by an unmetered client in turn, over HTTP to a server on this
 machine that answers at once. The second has fleets pulse into one item by a clock of their own: calm, near the
-capacity, and with requests refused at a ceiling; it counts writes, elections and what they cost. The third is the size
-of that item, by which each write is billed, for tables with more and more indexes.
+capacity, and with requests refused at a ceiling, for an hour; it counts writes, elections, what they are billed by the
+size of the item, and what they cost. The third is the size of that item for tables with more and more indexes.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from highwater import CoordinatorClient, Meter, Pulse
 from highwater.client.hooks import Counts
 from highwater.core import Dimension
 from highwater.core.pacing import item_bytes, write_units_of
+from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import (
     Hint,
     amount_attribute,
@@ -38,12 +39,14 @@ from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
 
 _REQUESTS: Final = 3_000
-_MINUTES: Final = 10
-_WRITE: Final = (None, Dimension.WRITE)
+_MINUTES: Final = 60
+_INDEXES: Final = 5
+_MANY: Final = 1_000
 _ANSWER: Final = json.dumps(
     {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": 1.0, "Table": {"CapacityUnits": 1.0}}}
 ).encode()
 _BEGAN: Final = 1_795_436_760.0
+_USD_OF_A_UNIT: Final = load_prices().throughput().on_demand_write_million / 1e6
 
 
 class _Answers(BaseHTTPRequestHandler):
@@ -96,47 +99,58 @@ def overhead() -> None:
 class _Item:
     """The coordinator's table in memory, which counts what is asked of it."""
 
-    hint: Hint | None
+    hints: Mapping[TargetKey, Hint]
     writes: int = 0
+    write_units: int = 0
     refused: int = 0
     woken: int = 0
     items: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     throttled: int = 0
-    # writes of each shard in this second
+    # write units of each shard in this second
     by_shard: Counter[str] = field(default_factory=Counter)
     most_by_shard: int = 0
     units_by_shard: Counter[int] = field(default_factory=Counter)
 
     def begin_second(self) -> None:
-        """Let a second pass, for which each partition has its writes anew."""
+        """Let a second pass, for which each partition has its units anew."""
         self.by_shard.clear()
 
     def update_item(self, **request: Any) -> dict[str, Any]:
         shard, minute = (request["Key"][name]["S"] for name in ("table", "item"))
-        if self.by_shard[shard] >= _PARTITION_WRITES:
+        item = self.items.setdefault((shard, minute), dict(request["Key"]))
+        self._bill(shard, item)
+        names, values = request["ExpressionAttributeNames"], request["ExpressionAttributeValues"]
+        if "ConditionExpression" in request:
+            if "woken" in item and int(item["woken"]["N"]) >= int(values[":slot"]["N"]):
+                self.refused += 1
+                raise ClientError({"Error": {"Code": "ConditionalCheckFailedException"}}, "UpdateItem")
+            item["woken"] = values[":slot"]
+            self.woken += 1
+            return {}
+        number = int(shard.partition("#")[2].partition("#")[2] or 0)
+        for name, attribute in names.items():
+            if name.startswith("#a"):
+                units = float(values[name.replace("#", ":")]["N"])
+                item[attribute] = {"N": f"{float(item.get(attribute, _NOTHING)['N']) + units:.1f}"}
+                self.units_by_shard[number] += int(units)
+        item["expires"] = values[":expires"]
+        # the scaler writes its hints to the shards that are in use
+        hints = hints_of_shards(self.hints, self.units_by_shard) if self.hints else {}
+        if number in hints:
+            item["hint"] = {"S": hints_text(hints[number])}
+        return {"Attributes": dict(item)}
+
+    def _bill(self, shard: str, item: Mapping[str, Any]) -> None:
+        """Count a write by the size of its item, also one whose condition fails; throttle it if the second is full."""
+        units = write_units_of(item_bytes(item))
+        if self.by_shard[shard] + units > _PARTITION_UNITS:
             self.throttled += 1
             answer: Any = {"Error": {"Code": "ThrottlingException"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
             raise ClientError(answer, "UpdateItem")
-        self.by_shard[shard] += 1
+        self.by_shard[shard] += units
         self.most_by_shard = max(self.most_by_shard, self.by_shard[shard])
-        item = self.items.setdefault((shard, minute), {})
-        names, values = request["ExpressionAttributeNames"], request["ExpressionAttributeValues"]
         self.writes += 1
-        if "ConditionExpression" in request:
-            if item.get("woken", -1) >= int(values[":slot"]["N"]):
-                self.refused += 1
-                raise ClientError({"Error": {"Code": "ConditionalCheckFailedException"}}, "UpdateItem")
-            item["woken"] = int(values[":slot"]["N"])
-            self.woken += 1
-            return {}
-        for name, attribute in names.items():
-            if name.startswith("#a"):
-                item[attribute] = item.get(attribute, 0.0) + float(values[name.replace("#", ":")]["N"])
-        told = {name: {"N": str(units)} for name, units in item.items()}
-        number = int(shard.partition("#")[2].partition("#")[2] or 0)
-        self.units_by_shard[number] += sum(int(float(value["N"])) for name, value in values.items() if name[1] == "a")
-        hints = {} if self.hint is None else hints_of_shards({_WRITE: self.hint}, self.units_by_shard)
-        return {"Attributes": told | ({"hint": {"S": hints_text(hints[number])}} if number in hints else {})}
+        self.write_units += units
 
 
 class _Nobody(CoordinatorClient):
@@ -145,15 +159,20 @@ class _Nobody(CoordinatorClient):
 
 
 _CAPACITY: Final = 10_000
-# of a partition, each second: an item without indexes is written at one unit
-_PARTITION_WRITES: Final = 1_000
+_NOTHING: Final = {"N": "0"}
+# of a partition, each second
+_PARTITION_UNITS: Final = 1_000
 _HINT: Final = Hint(int(_BEGAN) // 10 - 1, _CAPACITY, _CAPACITY * 60, 100, 17)
 
 
-def fleet(name: str, share_percent: int, hint: Hint | None, processes: int) -> None:
-    """Print what so many processes write that together ask for so much of the capacity; what is above is refused."""
+def fleet(name: str, share_percent: int, hint: Hint | None, processes: int, indexes: int = 0) -> None:
+    """Print what so many processes write that together ask for so much of the capacity; what is above is refused.
+
+    They write to a table, and so to each of its indexes.
+    """
     now = [_BEGAN]
-    item = _Item(hint)
+    keys: list[TargetKey] = [(index, Dimension.WRITE) for index in _resources(indexes)]
+    item = _Item(dict.fromkeys(keys, hint) if hint else {})
     clock: Callable[[], float] = lambda: now[0]  # noqa: E731
     made = [
         Pulse(
@@ -166,7 +185,7 @@ def fleet(name: str, share_percent: int, hint: Hint | None, processes: int) -> N
         )
         for number in range(processes)
     ]
-    by_second: list[int] = []
+    most = 0
     asked = 0.0
     for second in range(_MINUTES * 60):
         before = item.writes
@@ -175,29 +194,33 @@ def fleet(name: str, share_percent: int, hint: Hint | None, processes: int) -> N
             now[0] = _BEGAN + second + number / processes
             for percent, is_refused in ((min(share_percent, 100), False), (max(share_percent - 100, 0), True)):
                 units = _CAPACITY * percent / 100 / processes
-                if units:
-                    pulse.counts.add("orders", int(now[0]) // 10, _WRITE, units, refused=is_refused)
-                asked += units
+                for key in keys if units else ():
+                    pulse.counts.add("orders", int(now[0]) // 10, key, units, refused=is_refused)
+                asked += units * len(keys)
             pulse.beat()
-        by_second.append(item.writes - before)
+        most = max(most, item.writes - before)
     for pulse in made:
         pulse.beat(is_last=True)
-    told = sum(units for minute in item.items.values() for name, units in minute.items() if name != "woken")
+    told = sum(float(units["N"]) for each in item.items.values() for at, units in each.items() if at[1].isdigit())
     a_minute = item.writes / processes / _MINUTES
-    usd = a_minute * 60 * HOURS_PER_MONTH * load_prices().throughput().on_demand_write_million / 1e6
+    usd = item.write_units / processes / _MINUTES * 60 * HOURS_PER_MONTH * _USD_OF_A_UNIT
     print(
-        f"{name:36} {a_minute:5.1f} writes a minute and process, {usd:.3f} USD a month; together "
-        f"{item.writes / _MINUTES / 60:7.1f} a second, at most {max(by_second):,}, {item.most_by_shard:,} to one of "
-        f"{len({shard for shard, _ in item.items})} shards, {item.throttled:,} throttled; "
-        f"{item.refused:,} lost elections, "
+        f"{name:36} {a_minute:5.1f} writes a minute and process, {item.write_units / item.writes:.2f} units each, "
+        f"{usd:.3f} USD a month; together {item.writes / _MINUTES / 60:7.1f} a second, at most {most:,}, "
+        f"{item.most_by_shard:,} units to one of {len({shard for shard, _ in item.items})} shards, "
+        f"{item.throttled:,} of {item.writes + item.throttled:,} throttled; {item.refused:,} lost elections, "
         f"{item.woken} wake-ups; told {100 * told / asked:.2f} % of what was asked"
     )
 
 
+def _resources(indexes: int) -> list[str | None]:
+    """A table and so many indexes."""
+    return [None, *(f"by_something{number:02}" for number in range(indexes))]
+
+
 def _item_of_a_minute(indexes: int, *, is_refused: bool) -> Mapping[str, Mapping[str, Any]]:
     """The item of a whole minute in which the table and each index were read and written, and asked for help."""
-    names = [None, *(f"by_something{number:02}" for number in range(indexes))]
-    keys = [(name, dimension) for name in names for dimension in Dimension]
+    keys = [(name, dimension) for name in _resources(indexes) for dimension in Dimension]
     minute = int(_BEGAN) // 60
     item: dict[str, dict[str, Any]] = {
         "table": {"S": pulse_partition("orders")},
@@ -225,13 +248,16 @@ def main() -> int:
     """Print all parts."""
     overhead()
     full = replace(_HINT, level_units=0)
-    for processes in (1, 100, 1_000):
-        print(f"\n{processes:,} processes, {_MINUTES} minutes, one table's writes; a write at one unit")
+    for processes in (1, 100, _MANY):
+        print(f"\n{processes:,} processes, {_MINUTES} minutes, one table's writes")
         fleet("calm, 50 % of the capacity", 50, _HINT, processes)
         fleet("near, 90 % of the capacity", 90, _HINT, processes)
         fleet("refused, 120 %", 120, full, processes)
         fleet("refused, 120 %, no more to be had", 120, replace(full, is_most=True), processes)
         fleet("calm, nothing scales the table", 50, None, processes)
+        if processes < _MANY:
+            # of a thousand processes it takes ten minutes more
+            fleet(f"refused, 120 %, {_INDEXES} indexes", 120, full, processes, _INDEXES)
     print("\nthe item of a minute, table and indexes read and written")
     sizes()
     return 0
