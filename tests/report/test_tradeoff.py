@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +66,44 @@ def test_dollars_are_visible_on_a_phone(page: Page) -> None:
         assert box is not None
         assert box["x"] + box["width"] <= 390
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [390, 1_280])
+def test_each_point_can_be_seen_and_read_at_its_place(page: Page, found: Recommendation, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 1_200})
+    points = page.evaluate(
+        "[...document.querySelectorAll('svg g')].map(each => { const box = each.querySelector('circle')"
+        ".getBoundingClientRect(), x = box.x + box.width / 2, y = box.y + box.height / 2;"
+        " return [each.dataset.row, document.elementFromPoint(x, y).closest('g')?.dataset.row, x, y]; })"
+    )
+    assert len(points) == len(found.rows)
+    assert all(row == seen for row, seen, _, _ in points)
+    gaps = [math.dist(one[2:], other[2:]) for one, other in itertools.combinations(points, 2)]
+    assert min(gaps) >= 20
+    chosen = page.locator("#plans tr", has_text="recommended").get_attribute("data-row")
+    assert points[-1][0] == chosen, "drawn last"
+    sizes = page.evaluate("[...document.querySelectorAll('svg text')].map(each => each.getBoundingClientRect().height)")
+    assert min(sizes) >= 12
+    page.set_viewport_size({"width": 390, "height": 844})
+
+
+@needs_browser
+def test_words_of_the_axis_do_not_cover_each_other(page: Page) -> None:
+    boxes = page.evaluate(
+        "[...document.querySelectorAll('svg > text')].map(each => each.getBoundingClientRect())"
+        ".map(box => [box.left, box.right, box.top, box.bottom])"
+    )
+    for one, other in itertools.combinations(boxes, 2):
+        # a line's box is higher than its letters
+        is_beside = one[1] <= other[0] or other[1] <= one[0]
+        assert is_beside or one[3] <= other[2] + 3 or other[3] <= one[2] + 3
+
+
+@needs_browser
+def test_small_shares_have_two_digits(page: Page) -> None:
+    shares = page.locator("#plans td:nth-child(3)").all_inner_texts()
+    assert all(re.fullmatch(r"0 %|0\.0*[1-9]\d? %|[1-9]\d*\.\d\d %", each) for each in shares), shares
 
 
 @needs_browser

@@ -13,7 +13,9 @@ from highwater_lab.recommend import Candidate, Recommendation
 from highwater_lab.recommend.code import scaler_code_of
 from highwater_lab.report.page import fill_page, word
 
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 560, 380, 66, 540, 20, 330
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 400, 400, 66, 380, 44, 350
+# Between the middles of two plans, so that each can be seen and clicked
+_APART: Final = 24
 # What throttles less is drawn at the bottom, in percent of the requested units
 _LEAST_PERCENT: Final = 0.0001
 _SCRIPT: Final = """
@@ -75,6 +77,10 @@ def _name(policy: str, candidate: Candidate) -> str:
     return f"{policy}: {candidate.summary}" if policy else candidate.summary
 
 
+def _percent(percent: float) -> str:
+    return f"{percent:.2f} %" if percent >= 1 else f"{percent:.2g} %"
+
+
 def _table(rows: Sequence[tuple[str, Candidate]], chosen: int, mark: str) -> str:
     heads = "".join(f"<th>{word(name)}</th>" for name in ("plan", "$/month", "throttled", "used"))
     lines = []
@@ -84,7 +90,7 @@ def _table(rows: Sequence[tuple[str, Candidate]], chosen: int, mark: str) -> str
         lines.append(
             f"<tr data-row='{number}' tabindex='0' aria-selected='{str(number == chosen).lower()}'>"
             f"<td>{number + 1}. {name}{f' <b>← {mark}</b>' * (number == chosen)}</td>"
-            f"<td class='usd'>{each.cost_per_month:,.2f}</td><td>{each.throttled_percent:.4g} %</td>"
+            f"<td class='usd'>{each.cost_per_month:,.2f}</td><td>{_percent(each.throttled_percent)}</td>"
             f"<td>{'' if used is None else f'{used:.0f} %'}</td></tr>"
         )
     return (
@@ -123,14 +129,38 @@ def _drawing(plans: Sequence[Candidate], chosen: int, limit: float, scaled: int)
             f"<text x='{place_x(usd):.1f}' y='{_BOTTOM + 26}' text-anchor='{anchor}' fill='#57606a'>${usd:,.0f}</text>"
         )
     parts.append(f"<text x='{_RIGHT}' y='{_BOTTOM + 44}' text-anchor='end' fill='#57606a'>USD a month</text>")
-    parts.append(f"<text x='4' y='{_TOP - 6}' fill='#57606a'>throttled</text>")
-    for number, each in enumerate(plans):
+    parts.append("<text x='4' y='14' fill='#57606a'>throttled</text>")
+    exact = [(place_x(each.cost_per_month), place_y(each.throttled_percent)) for each in plans]
+    places = _spread(exact, chosen)
+    for (own_x, own_y), (x, y) in zip(exact, places, strict=True):
+        if (x, y) != (own_x, own_y):
+            parts.append(f"<path d='M{own_x:.1f} {own_y:.1f}L{x:.1f} {y:.1f}' stroke='#57606a'/>")
+            parts.append(f"<circle cx='{own_x:.1f}' cy='{own_y:.1f}' r='3' fill='#57606a'/>")
+    # the chosen plan is drawn last, over the others
+    for number, each in sorted(enumerate(plans), key=lambda item: item[0] == chosen):
         colour = "#c0392b" if number == chosen else "#7d3cba" if number >= scaled else "#1f6fb4"
-        x, y = place_x(each.cost_per_month), place_y(each.throttled_percent)
+        x, y = places[number]
         parts.append(
             f"<g data-row='{number}' tabindex='0' role='button' style='cursor:pointer'><title>"
-            f"{html.escape(each.summary)}: ${each.cost_per_month:,.0f}, {each.throttled_percent:.4g} %</title>"
+            f"{html.escape(each.summary)}: ${each.cost_per_month:,.0f}, {_percent(each.throttled_percent)}</title>"
             f"<circle cx='{x:.1f}' cy='{y:.1f}' r='11' fill='{colour}' stroke='#fff'/>"
             f"<text x='{x:.1f}' y='{y + 4:.1f}' text-anchor='middle' fill='#fff'>{number + 1}</text></g>"
         )
     return "".join([*parts, "</svg>"])
+
+
+def _spread(exact: Sequence[tuple[float, float]], chosen: int) -> list[tuple[float, float]]:
+    """Return where each plan is drawn: the chosen one at its place, the others as near to theirs as there is room."""
+    steps = [step * _APART for step in range(-12, 13)]
+    shifts = sorted(((x, y) for x in steps for y in steps), key=lambda shift: math.hypot(*shift))
+    places = {chosen: exact[chosen]}
+    for number, (x, y) in enumerate(exact):
+        spots = ((x + right, y + down) for right, down in shifts)
+        places[number] = places.get(number) or next(
+            spot
+            for spot in spots
+            if _LEFT <= spot[0] <= _WIDTH - 12
+            and 12 <= spot[1] <= _BOTTOM
+            and all(math.dist(spot, other) >= _APART - 1 for other in places.values())
+        )
+    return [places[number] for number in range(len(exact))]
