@@ -139,6 +139,26 @@ def test_window_is_dragged_through_the_day_by_its_middle_sides_and_top(page: Pag
     assert "Window" not in code(page)
 
 
+def test_times_of_a_window_have_24_hours_and_their_zone_and_all_is_within_the_screen(page: Page) -> None:
+    page.click("#add-window")
+    page.wait_for_selector(ANSWERED)
+    assert [page.input_value(f".time >> nth={number}") for number in (0, 1)] == ["13:00", "14:00"]
+    assert page.get_attribute(".time", "aria-label") == "start, Europe/Berlin"
+    page.fill(".time", "12:30")
+    page.press(".time", "Enter")
+    page.wait_for_selector(ANSWERED)
+    assert 'start="12:30", end="14:00"' in code(page)
+    width = page.evaluate("innerWidth")
+    for cell in page.locator("#plan-parts td").all():
+        box = cell.bounding_box()
+        assert box is not None
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= width
+    # the chart has both clocks, and the pointer on the button opens nothing over it
+    texts = page.locator("#chart text").all_text_contents()
+    assert {"UTC", "local", "12:00", "13:00"} <= set(texts)
+    assert page.is_hidden("#tip")
+
+
 def test_boost_is_dragged_and_is_in_the_jobs_code(page: Page) -> None:
     page.click("#add-boost")
     page.wait_for_selector(ANSWERED)
@@ -147,9 +167,9 @@ def test_boost_is_dragged_and_is_in_the_jobs_code(page: Page) -> None:
     drag(page, "[data-part=middle]", -place(page, "[data-part=middle]")[2], 0)
     assert "2026-11-03T10:00 UTC" in code(page)
     assert page.is_disabled("#add-boost")
-    page.fill("[type=datetime-local]", "")
-    page.wait_for_selector(ANSWERED)
-    page.dispatch_event("[type=datetime-local]", "change")
+    assert page.input_value(".stamp") == "2026-11-03T10:00"
+    page.fill(".stamp", "")
+    page.press(".stamp", "Enter")
     page.wait_for_selector(ANSWERED)
     assert page.inner_text("#problem") == (
         "boost start: got '', allowed: a time of the traffic in UTC, 2026-11-03T10:00 to 2026-11-03T15:59"
@@ -194,4 +214,32 @@ def test_writes_and_reads_are_shown_one_at_a_time(browser: Browser) -> None:
         assert "read=Capacity.autoscaled(min_capacity=37," in code(page)
         assert "write=Capacity.autoscaled(min_capacity=15," in code(page)
         page.close()
+        server.shutdown()
+
+
+def test_part_of_the_time_says_so_and_a_window_goes_where_most_is_throttled(browser: Browser) -> None:
+    rates = [60 * 100] * (1_440 * 9)
+    # the eighth day has the only surge, out of sight when the page opens
+    rates[1_440 * 7 + 600 : 1_440 * 7 + 660] = [60 * 900] * 60
+    traffic = Traffic.from_counts("nine", {Stream(None, WRITE): rates}, bin_seconds=60, start=START)
+    with PlannerServer(Engine(traffic=traffic, prices=load_prices())) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for width, days in ((1_280, 7), (390, 2)):
+            page = browser.new_page(viewport={"width": width, "height": 844})
+            page.goto(server.url)
+            page.wait_for_selector(ANSWERED)
+            until = "Tue 10" if days == 7 else "Thu 05"
+            assert page.inner_text("#visible") == (
+                f"Shown: {days} of 9 days, Tue 03 10:00 to {until} 10:00 UTC. ← and → move, “all” shows everything."
+            )
+            page.click("#add-window")
+            page.wait_for_selector(ANSWERED)
+            # the traffic begins at 10:00, so its surge is at 20:00
+            assert 'start="20:00", end="23:00"' in code(page)
+            first, last = page.evaluate("view")
+            assert first <= 86_400 * 7 + 36_000 < last
+            page.click("button[data-move=all]")
+            assert page.is_hidden("#visible")
+            assert page.locator("#chart text", has_text="local").count() == 0
+            page.close()
         server.shutdown()

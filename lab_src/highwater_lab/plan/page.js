@@ -17,6 +17,15 @@ const timeOf = minute => {
 };
 const stampOf = second => new Date((opening.start + second) * 1000).toISOString().slice(0, 16);
 const secondOf = stamp => Date.parse(stamp + "Z") / 1000 - opening.start;
+const parsed = (second, zone) => Object.fromEntries(new Intl.DateTimeFormat("en-GB", {
+  timeZone: zone, weekday: "short", day: "2-digit", hour: "2-digit", minute: "2-digit", hourCycle: "h23"
+}).formatToParts((opening.start + second) * 1000).map(each => [each.type, each.value]));
+function clock(second, zone) {
+  const parts = parsed(second, zone);
+  return { day: `${parts.weekday} ${parts.day}`, time: `${parts.hour}:${parts.minute}` };
+}
+// whether the windows' clock is not the chart's
+const isLocal = () => JSON.stringify(clock(0, opening.timezone)) !== JSON.stringify(clock(0, "UTC"));
 const floorName = () => dimension + "_min";
 const isDrawn = window => window[floorName()] !== undefined;
 // people read and edit the numbers, so a drag gives two significant digits
@@ -81,7 +90,8 @@ function redraw() {
 function draw() {
   const width = chart.clientWidth, height = chart.clientHeight, [from, to] = view, steps = answer.targets[dimension];
   chart.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  const demand = opening.demand[dimension], own = plan[dimension], left = 44, right = width - 34, bottom = height - 22;
+  const clocks = isLocal() ? ["UTC", opening.timezone] : ["UTC"];
+  const demand = opening.demand[dimension], own = plan[dimension], left = 44, right = width - 34, bottom = height - 7 - 15 * clocks.length;
   const refused = steps.throttled.filter(([minute]) => minute * 60 >= from && minute * 60 < to), base = bottom - (refused.length ? 48 : 0);
   const columns = Math.max(1, Math.floor(right - left)), x = at => left + (bounded(from, at, to) - from) / (to - from) * (right - left);
   const secondAt = px => from + (px - left) / (right - left) * (to - from);
@@ -102,14 +112,13 @@ function draw() {
   );
   const tick = 60 * ([60, 180, 360, 720, 1440, 2880, 10080, 40320].find(n => (to - from) / n / 60 <= (right - left) / 90) || 161280);
   for (let at = Math.ceil((opening.start + from) / tick) * tick - opening.start; at <= to; at += tick) {
-    const when = new Date((opening.start + at) * 1000), time = when.toISOString().slice(11, 16);
-    const day = when.toLocaleDateString("en-GB", { weekday: "short", day: "2-digit", timeZone: "UTC" });
-    const label = tick >= 86400 ? day : time === "00:00" ? `${day} ${time}` : time;
-    parts.push(
-      `<path d="M${x(at)} 10V${bottom}" stroke="#e4e8ec"/>`,
-      `<text x="${bounded(left + 30, x(at), right - 30)}" y="${bottom + 15}" text-anchor="middle" fill="#57606a">${label}</text>`
-    );
+    parts.push(`<path d="M${x(at)} 10V${bottom}" stroke="#e4e8ec"/>`);
+    clocks.forEach((zone, row) => {
+      const { day, time } = clock(at, zone), label = tick >= 86400 && !row ? day : time === "00:00" ? `${day} ${time}` : time;
+      parts.push(`<text x="${bounded(left + 30, x(at), right - 30)}" y="${bottom + 15 + 15 * row}" text-anchor="middle" fill="#57606a">${label}</text>`);
+    });
   }
+  if (clocks[1]) parts.push(`<text y="${bottom + 15}" fill="#57606a">UTC</text>`, `<text y="${bottom + 30}" fill="#57606a">local</text>`);
   parts.push(`<path d="M${left} ${base}${tops.map((units, column) => `L${left + column} ${y(units).toFixed(1)}`).join("")}L${right} ${base}Z" fill="#1f77b4" opacity=".3"/>`);
   drawWindows(parts, x, y, base);
   let line = "";
@@ -223,7 +232,14 @@ function look(from, to) {
   const all = opening.minutes * 60, span = Math.min(all, Math.max(7200, to - from));
   from = bounded(0, from, all - span);
   view = [from, from + span];
+  tellVisible();
   redraw();
+}
+// a part of the time is not taken for all of it
+function tellVisible() {
+  const all = opening.minutes * 60, days = seconds => number(seconds / 86400), [from, to] = view.map(at => clock(at, "UTC"));
+  part("visible").hidden = view[1] - view[0] >= all;
+  part("visible").textContent = `Shown: ${days(view[1] - view[0])} of ${days(all)} days, ${from.day} ${from.time} to ${to.day} ${to.time} UTC. ← and → move, “all” shows everything.`;
 }
 function field(input, read, write) {
   fields.push({ input, read });
@@ -259,20 +275,31 @@ function row(box, floor, remove) {
     return field(made, read, write);
   };
   const member = (type, name, label = name) => input(type, label, () => box[name], value => { box[name] = value; });
-  const begins = member(isBoost ? "datetime-local" : "time", "start");
-  const ends = isBoost ? member("number", "minutes", "minutes, up to a day") : member("time", "end");
+  // text: a browser's own input of times may have twelve hours, where code and chart have 24
+  const timed = (name, form, label) => {
+    const made = member("text", name, label);
+    Object.assign(made, { className: form.length > 5 ? "stamp" : "time", placeholder: form });
+    return made;
+  };
+  const begins = isBoost ? timed("start", "YYYY-MM-DDTHH:MM", "start, UTC") : timed("start", "HH:MM", `start, ${opening.timezone}`);
+  const ends = isBoost ? member("number", "minutes", "minutes, up to a day") : timed("end", "HH:MM", `end, ${opening.timezone}`);
   const gone = document.createElement("button");
   gone.textContent = "remove";
   gone.addEventListener("click", () => change(remove));
-  for (const each of [isBoost ? "boost" : member("text", "name"), isBoost ? "once, minutes" : member("select", "days"), begins, ends, member("number", floor, "floor"), gone])
-    made.insertCell().append(each);
+  for (const each of [isBoost ? "boost" : member("text", "name"), isBoost ? "once: UTC, minutes" : member("select", "days"), begins, ends, member("number", floor, "floor"), gone]) {
+    const cell = made.insertCell(), label = each.ariaLabel;
+    if (label) cell.dataset.label = label;
+    cell.append(each);
+  }
   return made;
 }
-// where most is throttled in the visible time, or about its middle
+// where most is throttled, which is then shown, or about the middle of the visible time
 function placeOfNext() {
-  const refused = answer.targets[dimension].throttled.filter(([minute]) => minute * 60 >= view[0] && minute * 60 < view[1]);
-  const worst = refused.reduce((most, each) => each[1] > most[1] ? each : most, [(view[0] + (view[1] - view[0]) * .4) / 60, 0]);
-  return Math.floor(worst[0] / 15) * 900;
+  const span = view[1] - view[0];
+  const worst = answer.targets[dimension].throttled.reduce((most, each) => each[1] > most[1] ? each : most, [(view[0] + span * .4) / 60, 0]);
+  const at = Math.floor(worst[0] / 15) * 900;
+  if (at < view[0] || at >= view[1]) look(at - span / 2, at + span / 2);
+  return at;
 }
 function addWindow() {
   const middle = opening.start + placeOfNext(), own = plan[dimension];
@@ -309,6 +336,9 @@ async function main() {
   ({ plan, answer } = opening);
   const all = opening.minutes * 60;
   view = [0, Math.min(all, (innerWidth < 600 ? 2 : 7) * 86400)];
+  tellVisible();
+  if (isLocal()) part("clocks").textContent = `times are UTC and, below, those of ${opening.timezone}, which the windows have`;
+  part("start-zone").textContent = `start, ${opening.timezone}`;
   const first = opening.answer, indexes = opening.indexes.length ? ` The indexes ${opening.indexes.join(", ")} follow the table.` : "";
   const refused = first.throttled_minutes ? `${first.throttled} throttled` : "nothing throttled";
   part("beside").textContent = `Auto scaling alone, as the page begins: ${usd(first.usd_per_month)}, ${refused}. On demand: ${usd(opening.on_demand_usd)}. With ${opening.prices}. Windows are in ${opening.timezone}.${indexes}`;
