@@ -144,6 +144,50 @@ def test_first_screen_has_verdict_dates_and_dollars(
     page.close()
 
 
+@needs_browser
+def test_phone_shows_all_columns_and_several_days_below_the_charts(browser: Browser, tmp_path: Path) -> None:
+    index = ResourceSetup(index="by_status", read=tracked(), write=tracked(low=30))
+    traffic = writes(*[10 + minute // 60 % 24 for minute in range(7 * 1_440)])
+    write_page(rehearse(table(tracked(low=30), indexes=(index,)), traffic, compare=["on-demand"]), tmp_path / "r.html")
+    page = opened(browser, tmp_path / "r.html", 390, 844)
+    page.wait_for_selector("body[data-ready]")
+    cells = page.locator("#policies td, #plan td").all()
+    boxes = [box for cell in cells if (box := cell.bounding_box()) is not None]
+    assert len(boxes) > 20
+    assert all(0 <= box["x"] <= box["x"] + box["width"] <= 390 for box in boxes)
+    labels = page.locator("tr[data-row='0'] td:visible").evaluate_all("all => all.map(each => each.dataset.label)")
+    assert labels == [None, "$/month", "throttled", "minutes", "used", "decreases", "refused"]
+    said = page.evaluate(
+        "async () => { const said = [], old = CanvasRenderingContext2D.prototype.fillText;"
+        " CanvasRenderingContext2D.prototype.fillText = function (text, ...at) { said.push(text);"
+        " old.call(this, text, ...at); };"
+        " draw(report.targets[0]); CanvasRenderingContext2D.prototype.fillText = old; return said; }"
+    )
+    days = [each for each in said if re.fullmatch("[A-Z][a-z]{2} [0-9]{2}", each)]
+    assert len(days) >= 3
+    assert [each for each in said if re.fullmatch("[A-Z][a-z]{2} 19:00", each)], "the day before, in New York"
+    page.close()
+
+
+def test_parts_without_requests_have_no_chart_and_say_why(page_file: Path) -> None:
+    assert (
+        "<p>Nothing is requested of table read, index &#x27;by_status&#x27; read: without a chart, but what is "
+        "provisioned is paid for.</p>"
+    ) in page_file.read_text()
+
+
+@needs_browser
+def test_floor_and_ceiling_are_lines_that_leave_the_chart_clear(page: Page) -> None:
+    clear = page.evaluate(
+        "async () => { await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame);"
+        " const c = document.querySelector('canvas');"
+        " const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+        " let clear = 0; for (let i = 3; i < d.length; i += 4) clear += d[i] === 0; return clear / (d.length / 4); }"
+    )
+    assert clear > 0.4
+    assert (0x1E, 0x84, 0x49) in colours(page, 0)
+
+
 def test_limits_exceeded_stand_below_the_verdict(rehearsal: Rehearsal, tmp_path: Path) -> None:
     write_page(rehearsal, tmp_path / "r.html", Limits(max_cost_per_month=7).passed(rehearsal))
     cost = f"${rehearsal.cost_per_month:,.2f}"

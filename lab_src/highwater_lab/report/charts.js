@@ -79,16 +79,24 @@ function draw(target) {
     pen.fillText(units >= 1000 ? number(units / 1000) + "k" : number(units), left - 6, y(units) + 4);
     pen.beginPath(); pen.moveTo(left, y(units)); pen.lineTo(right, y(units)); pen.stroke();
   }
-  const minutes = [1, 5, 15, 30, 60, 180, 360, 720, 1440, 2880, 10080, 20160, 40320], most = Math.floor((right - left) / 96);
-  const tick = 60 * (minutes.find(n => span / (n * 60) <= most) || 40320);
+  const minutes = [1, 5, 15, 30, 60, 180, 360, 720, 1440, 2880, 10080, 20160, 40320], wide = n => n < 1440 ? 96 : 56;
+  const tick = 60 * (minutes.find(n => span / (n * 60) * wide(n) <= right - left) || 40320);
   pen.textAlign = "center";
+  let ended = 0;
   const start = Math.ceil((report.start + from) / tick) * tick - report.start;
   for (let at = start; at <= to; at += tick) {
-    const px = Math.min(right - 36, Math.max(left + 36, x(at)));
-    const label = each => tick >= 86400 || at === start || each.time < "00:30" ? `${each.short} ${each.time}` : each.time;
+    const utc = clock(report.start + at, "UTC"), there = clock(report.start + at, zone);
+    const label = each => at === start || each.time < "00:30" ? `${each.short} ${each.time}` : each.time;
+    const upper = tick < 86400 ? label(utc) : utc.short;
+    // a day's own local time, with the weekday where that is another
+    const lower = tick < 86400 ? label(there) : there.day === utc.day ? there.time : `${there.short.slice(0, 3)} ${there.time}`;
+    const half = Math.max(pen.measureText(upper).width, hasLocal ? pen.measureText(lower).width : 0) / 2;
+    const px = Math.min(right - half, Math.max(left + half, x(at)));
     pen.beginPath(); pen.moveTo(x(at), 8); pen.lineTo(x(at), bottom); pen.stroke();
-    pen.fillText(label(clock(report.start + at, "UTC")), px, bottom + 13);
-    if (hasLocal) pen.fillText(label(clock(report.start + at, zone)), px, bottom + 28);
+    if (px - half < ended + 4) continue;
+    ended = px + half;
+    pen.fillText(upper, px, bottom + 13);
+    if (hasLocal) pen.fillText(lower, px, bottom + 28);
   }
   pen.textAlign = "left";
   pen.fillText("UTC", 0, bottom + 13);
@@ -109,10 +117,12 @@ function draw(target) {
   const own = target.runs[chosen];
   for (let i = Math.max(0, stepAt(own.bounds, from)); i < own.bounds.length && own.bounds[i][0] <= to; i++) {
     const [at, floor, ceiling] = own.bounds[i], begin = x(at), end = x(i + 1 < own.bounds.length ? own.bounds[i + 1][0] : to);
-    pen.fillStyle = "rgba(39,174,96,.10)";
-    pen.fillRect(begin, y(ceiling), end - begin, y(floor) - y(ceiling));
-    pen.fillStyle = "#27ae60";
-    pen.fillRect(begin, y(floor) - .5, Math.max(1, end - begin), 1);
+    pen.fillStyle = pen.strokeStyle = "#1e8449";
+    pen.fillRect(begin, y(floor) - 1, Math.max(1, end - begin), 2);
+    if (ceiling > top) continue;
+    pen.setLineDash([6, 4]);
+    pen.beginPath(); pen.moveTo(begin, y(ceiling)); pen.lineTo(end, y(ceiling)); pen.stroke();
+    pen.setLineDash([]);
   }
   // capacity, the chosen policy's last
   const order = [...lines.keys()].sort((a, b) => (a === chosen) - (b === chosen));

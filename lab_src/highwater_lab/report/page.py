@@ -191,7 +191,7 @@ def _policies(rehearsal: Rehearsal) -> str:
         box = f"<input type='checkbox' checked style='accent-color:{_colour(number)}' aria-label='show in the charts'>"
         rows.append(
             f"<tr data-row='{number}'><td>{box} {word(run.policy)}</td>"
-            + "".join(f"<td>{cell}</td>" for cell in cells)
+            + "".join(f"<td data-label='{head}'>{cell}</td>" for head, cell in zip(heads[1:], cells, strict=True))
             + "</tr>"
         )
     return _table("policies", heads, f"<tbody>{''.join(rows)}</tbody>")
@@ -199,7 +199,7 @@ def _policies(rehearsal: Rehearsal) -> str:
 
 def _table(name: str, heads: Sequence[str], bodies: str) -> str:
     head = "".join(f"<th>{word(each)}</th>" for each in heads)
-    return f"<div class='scroll'><table id='{name}'><thead><tr>{head}</tr></thead>{bodies}</table></div>"
+    return f"<div class='scroll folds'><table id='{name}'><thead><tr>{head}</tr></thead>{bodies}</table></div>"
 
 
 def _advice(number: int, run: Run) -> str:
@@ -224,7 +224,8 @@ def _plan(rehearsal: Rehearsal) -> str:
             parts.append(("AWS Config", "", run.bill.config_per_month, "", ""))
         parts.append((f"<b>{html.escape(run.policy)}</b>", "", run.bill.per_month, share_text(run), ""))
         rows = "".join(
-            f"<tr><td>{part}</td><td class='usd'>{usd:,.2f}</td><td>{declared}</td><td>{share}</td><td>{peak}</td></tr>"
+            f"<tr><td>{part}</td><td class='usd'>{usd:,.2f}</td><td>{declared}</td>"
+            f"<td data-label='throttled'>{share}</td><td data-label='peak'>{peak}</td></tr>"
             for part, declared, usd, share, peak in parts
         )
         bodies.append(f"<tbody data-of='{number}'{hidden}>{rows}</tbody>")
@@ -245,8 +246,8 @@ def _charts(rehearsal: Rehearsal) -> Iterator[str]:
     yield (
         "<h2>Requested units and capacity, units per second</h2>"
         f"<p>{blue}; each policy is a line in its colour, laid over the others. Click a row of the "
-        "first table for its floor and ceiling (green) and the reasons for its changes (diamonds). Drag to zoom, "
-        "double-click to zoom out. "
+        "first table for its floor and, where it is that low, its ceiling (green, dashed) and the reasons for its "
+        "changes (diamonds). Drag to zoom, double-click to zoom out. "
         + " ".join(f"<button data-move='{move}'>{label}</button>" for move, label in moves)
         + "</p>"
     )
@@ -256,6 +257,9 @@ def _charts(rehearsal: Rehearsal) -> Iterator[str]:
     for target in shown_targets(rehearsal.declared):
         label = html.escape(target.label)
         yield f"<h2>{label}</h2><canvas role='img' aria-label='{label}: requested units and capacity'></canvas>"
+    shown = shown_targets(rehearsal.declared)
+    if idle := [html.escape(each.label) for each in rehearsal.declared.targets if each not in shown]:
+        yield f"<p>Nothing is requested of {', '.join(idle)}: without a chart, but what is provisioned is paid for.</p>"
 
 
 def _data(rehearsal: Rehearsal) -> dict[str, Any]:
