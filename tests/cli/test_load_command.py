@@ -167,13 +167,37 @@ def test_plan_says_what_the_load_then_consumes(stage: Stage, tmp_path: Path) -> 
         "write units of index some: 80\n"
         "time at 130 units/s: 0:00:04 or more\n"
         "worth 0.00 USD of provisioned capacity, which the table has anyway unless it is raised for the load\n"
-        "to fill a new table, an import from S3 consumes no capacity: aws dynamodb import-table\n"
-    )
+    ), "no native way reads plain objects"
     document = json.loads(stage.run(*arguments, "--dry-run", "--json")[1])
     assert (document["units"], document["index_units"]) == (600, {"all": 120, "some": 80})
     assert stage.items("planned") == []
     status, said, _ = stage.run("load", "planned", "--write", "900", "--from", str(path), "--json")
     assert (status, json.loads(said)) == (0, {"items": 120, "units": 600.0, "rejected": 0})
+
+
+def test_plan_names_the_native_ways_that_fit_the_file_the_table_and_the_rate(stage: Stage, tmp_path: Path) -> None:
+    stage.make("native")
+    typed, columns = tmp_path / "typed.jsonl", tmp_path / "columns.csv"
+    typed.write_text('{"Item": {"pk": {"S": "a"}}}\n{"Item": {"pk": {"S": "b"}}}\n')
+    columns.write_text("pk,n\na,1\n")
+
+    def ways(source: Path, *options: str, write: str = "1200") -> list[str]:
+        done = stage.run("load", "native", "--write", write, "--from", str(source), "--dry-run", *options)
+        assert done[0] == 0
+        return [line for line in done[1].splitlines() if "aws dynamodb" in line]
+
+    new = "the table is empty: an import from S3, which makes a new table, consumes no capacity: aws dynamodb "
+    bulk = (
+        "DynamoDB can write such a file from S3 itself, at a rate that you limit: aws dynamodb start-bulk-put-items "
+        "--max-write-request-units 1200"
+    )
+    assert ways(typed) == [f"{new}import-table --input-format DYNAMODB_JSON", bulk]
+    assert ways(typed, write="1023") == [f"{new}import-table --input-format DYNAMODB_JSON"]
+    assert ways(columns) == [f"{new}import-table --input-format CSV"]
+    assert ways(columns, "--number", "n") == []
+    assert stage.run("load", "native", "--write", "1200", "--from", str(typed))[0] == 0
+    assert ways(typed) == [bulk]
+    assert ways(columns) == []
 
 
 def test_plan_names_what_dynamodb_would_not_take(stage: Stage, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +17,8 @@ import click
 from botocore.exceptions import BotoCoreError
 
 from highwater import PacedWorkError, PaceError, Put, Rejected, SharedBudgetError, WritePlan, WriteProgress
+from highwater.bulk.budget import describe_table
+from highwater.bulk.items import Unreadable
 from highwater.bulk.write import PacedWrite
 from highwater.cli.items import InputError, Line, read_lines
 from highwater.cli.options import NO_REGION, RateType, account_options, as_json_option, pace_options
@@ -26,6 +28,11 @@ from highwater.core.units import Dimension
 
 _MOST_SHOWN: Final = 10
 _EVERY: Final = 1_000
+# Amazon DynamoDB API Reference, "ImportTable" and "StartBulkPutItems" (read 2026-11): formats, and the least
+# MaxWriteRequestUnits. A table with replicas cannot be written so (Developer Guide, "Bulk put items considerations")
+_TYPED: Final = "DYNAMODB_JSON"
+_CSV: Final = "CSV"
+_LEAST_BULK_UNITS: Final = 1_024
 
 
 @dataclass(slots=True)
@@ -40,8 +47,30 @@ class ShownRejects:
             self.lines.append((place, why))
 
 
-def print_plan(plan: WritePlan, rejects: ShownRejects, write: float, region: str, *, as_json: bool) -> None:
-    """Print the cost of a load at *write* units per second."""
+def native_ways(described: Mapping[str, Any], form: str, write: float) -> Iterator[str]:
+    """Yield the ways in which DynamoDB itself would write the items, once they are in S3.
+
+    Args:
+        described: The table, as DescribeTable returns it.
+        form: DynamoDB's name of the input's format, empty for one that it does not read.
+        write: The rate of the load in write units per second.
+    """
+    if form and not described.get("ItemCount"):
+        yield (
+            "the table is empty: an import from S3, which makes a new table, consumes no capacity: "
+            f"aws dynamodb import-table --input-format {form}"
+        )
+    if form == _TYPED and write >= _LEAST_BULK_UNITS and not described.get("Replicas"):
+        yield (
+            "DynamoDB can write such a file from S3 itself, at a rate that you limit: "
+            f"aws dynamodb start-bulk-put-items --max-write-request-units {write:.0f}"
+        )
+
+
+def print_plan(
+    plan: WritePlan, rejects: ShownRejects, write: float, region: str, native: Iterable[str], *, as_json: bool
+) -> None:
+    """Print the cost of a load at *write* units per second, and the ways of *native* to do without it."""
     price = unit_hour_micro_usd(region, Dimension.WRITE)
     usd = None if price is None else plan.units * price / 3_600 / 1_000_000
     if as_json:
@@ -58,7 +87,8 @@ def print_plan(plan: WritePlan, rejects: ShownRejects, write: float, region: str
         say(
             f"worth {usd:,.2f} USD of provisioned capacity, which the table has anyway unless it is raised for the load"
         )
-    say("to fill a new table, an import from S3 consumes no capacity: aws dynamodb import-table")
+    for way in native:
+        say(way)
     for place, why in rejects.lines:
         say(f"{place}: would be rejected: {why}", err=True)
     if plan.rejected > len(rejects.lines):
@@ -197,7 +227,7 @@ class _Load:
         # the newest lines by the number of their action, needed if one of them is rejected
         self._lines: dict[int, Line] = {}
         self.has_begun = False
-        self._is_read, self._count = False, 0
+        self._is_read, self._count, self._is_typed = False, 0, True
         self.is_stopped = threading.Event()
 
     def is_done(self, told: WriteProgress) -> bool:
@@ -225,9 +255,20 @@ class _Load:
                 shown.add(self._lines[rejected.number].place, rejected.why)
 
             plan = work.plan(show(self._actions()), reject)
-        print_plan(plan, shown, work.rate, work.client.meta.region_name, as_json=as_json)
+        native = native_ways(describe_table(work.client, self._table, "load"), self._form, work.rate)
+        print_plan(plan, shown, work.rate, work.client.meta.region_name, native, as_json=as_json)
         if plan.rejected:
             raise click.exceptions.Exit(_FINDING)
+
+    @property
+    def _form(self) -> str:
+        """DynamoDB's name of the format of the lines that were read, empty for one that its imports do not read."""
+        if self._path is None:
+            return ""
+        if ".csv" in self._path.suffixes:
+            # an import makes strings of all columns but those of keys
+            return "" if self._numbers else _CSV
+        return _TYPED if self._is_typed else ""
 
     @property
     def _work(self) -> PacedWrite:
@@ -244,6 +285,7 @@ class _Load:
             self._lines[number] = line
             self._lines.pop(number - _KEPT_LINES, None)
             self.has_begun, self._count = True, number + 1
+            self._is_typed = self._is_typed and (line.action.is_raw or isinstance(line.action, Unreadable))
             yield line.action
         self._is_read = True
 
