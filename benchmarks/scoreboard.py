@@ -1,7 +1,8 @@
 """Simulates every policy under every trace and scenario, and compares throttling and cost with the clairvoyant bound.
 
 Each trace is scaled to a mean of 1,000 write units per second. The table has a floor of 1, and its ceiling and
-high-water mark are at the quota. Writes docs/benchmarks.md and a picture for each class of traces. Run it with
+high-water mark are at the quota. Writes docs/benchmarks.md, its tables
+as docs/benchmarks.csv, and a picture for each class of traces. Run it with
 `make benchmark`. For traces of your own give --traces FOLDER: a folder of CSV files in the format of
 `highwater rehearse`, and optionally a manifest.json that gives the class of each trace.
 """
@@ -157,7 +158,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--processes", type=int, default=2, help="number of processes (default %(default)s)")
     parser.add_argument("--no-scenarios", action="store_true", help="leave out the scenarios")
     parser.add_argument(
-        "--out", type=Path, default=PAGE, help="page to write; its pictures go into pictures/ beside it"
+        "--out", type=Path, default=PAGE, help="page to write; its data and its folder pictures go beside it"
     )
     options = parser.parse_args(arguments)
     began = time.monotonic()

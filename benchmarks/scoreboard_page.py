@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from benchmarks import boosted
 from benchmarks.scores import Score, Scores, Trace, metrics_per_month, relative
@@ -12,6 +14,8 @@ from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
 from highwater_lab.policies.clairvoyant import SOURCE
 from highwater_lab.services.prices import load_prices
 from research.policies import find_policy
+
+COLUMNS: Final = ("policy", "throttled per million", "minutes", "cost", "x bound", "decreases")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ class Board:
 
 
 def write_board(board: Board, path: Path) -> None:
-    """Write the page to *path* and its pictures into the folder `pictures` beside it."""
+    """Write the page to *path*, its tables as CSV beside it, and its pictures into the folder `pictures` there."""
     pictures = path.parent / "pictures"
     pictures.mkdir(parents=True, exist_ok=True)
     kinds = list(dict.fromkeys(trace.kind for trace in board.traces))
@@ -47,6 +51,10 @@ def write_board(board: Board, path: Path) -> None:
             if trace.kind == kind:
                 lines += _table(board, trace)
     path.write_text("\n".join([*lines, *_sources(board)]) + "\n", encoding="utf-8")
+    with path.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("class", "trace", *COLUMNS))
+        writer.writerows((trace.kind, trace.name, *row) for trace in board.traces for row in _rows(board, trace))
 
 
 def _head() -> list[str]:
@@ -57,6 +65,8 @@ def _head() -> list[str]:
         "write units per second; scenarios are not scaled. The table has a floor of 1, and a ceiling and a high-water",
         f"mark of 40,000. Prices are those of us-east-1 of {load_prices().dated}. [The model](model.md) lists what is",
         "simulated and how.",
+        "",
+        "The tables of the traces are also [data](benchmarks.csv).",
         "",
         "Throttles are throttled units per million requested units. *Cost* is in USD a month. *x bound* is the cost as",
         "a multiple of the clairvoyant bound, the lowest cost of provisioned capacity without throttling. On-demand is",
@@ -127,18 +137,22 @@ def _table(board: Board, trace: Trace) -> list[str]:
         "",
         f"{', '.join(about)}.",
         "",
-        "| policy | throttled per million | minutes | cost | x bound | decreases |",
+        f"| {' | '.join(COLUMNS)} |",
         "|---|---:|---:|---:|---:|---:|",
     ]
-    for policy in (*board.policies, boosted.NAME):
-        if (trace.name, policy) not in board.scores:
-            continue
-        score = board.score(trace, policy)
-        lines.append(
-            f"| {policy} | {score.throttled_per_million:,.0f} | {score.throttled_minutes:,} | "
-            f"{score.cost_per_month:,.0f} | {board.over_bound(trace, policy):.2f} | {score.decreases:,} |"
-        )
+    for policy, throttled, minutes, cost, bound, decreases in _rows(board, trace):
+        lines.append(f"| {policy} | {throttled:,} | {minutes:,} | {cost:,} | {bound} | {decreases:,} |")
     return lines
+
+
+def _rows(board: Board, trace: Trace) -> Iterator[tuple[str, int, int, int, str, int]]:
+    """Yield the figures of each policy under a trace, in the order of `COLUMNS` and as precise as the page has them."""
+    for policy in (*board.policies, boosted.NAME):
+        if (trace.name, policy) in board.scores:
+            score = board.score(trace, policy)
+            throttled, cost = round(score.throttled_per_million), round(score.cost_per_month)
+            bound = f"{board.over_bound(trace, policy):.2f}"
+            yield policy, throttled, score.throttled_minutes, cost, bound, score.decreases
 
 
 def _sources(board: Board) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -50,6 +51,33 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
+def _tables(page: Path) -> list[list[str]]:
+    """The rows of the tables of a page's traces, with class and trace before each, in the order of the page."""
+    rows, kind, trace = [], "", ""
+    for line in page.read_text().splitlines():
+        if line.startswith("## "):
+            kind, trace = line.removeprefix("## Class: "), ""
+        elif line.startswith("### "):
+            trace = line.removeprefix("### ")
+        elif trace and line.startswith("| ") and not line.startswith("| policy "):
+            policy, *figures = line.strip("| ").split(" | ")
+            rows.append([kind, trace, policy, *(figure.replace(",", "") for figure in figures)])
+    return rows
+
+
+def _data(page: Path) -> list[list[str]]:
+    with page.with_suffix(".csv").open(newline="") as file:
+        heads, *rows = csv.reader(file)
+    assert heads == ["class", "trace", "policy", "throttled per million", "minutes", "cost", "x bound", "decreases"]
+    return rows
+
+
+def test_data_of_the_benchmarks_are_the_tables_of_their_page() -> None:
+    page = Path(ROOT) / "docs" / "benchmarks.md"
+    assert len(_data(page)) > 500
+    assert sorted(_data(page)) == sorted(_tables(page))
+
+
 def test_folder_of_traces_becomes_a_page_with_pictures(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "docs" / "benchmarks.md"
     out.parent.mkdir()
@@ -71,6 +99,8 @@ def test_folder_of_traces_becomes_a_page_with_pictures(folder: Path, tmp_path: P
         picture = out.parent / "pictures" / f"benchmark-{kind}.png"
         assert picture.read_bytes().startswith(b"\x89PNG")
         assert f"pictures/benchmark-{kind}.png" in page
+    assert len(_data(out)) == 3 * len(POLICIES)
+    assert sorted(_data(out)) == sorted(_tables(out))
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines[:-1]] == list(POLICIES)
     assert lines[-1].startswith(f"{3 * len(POLICIES)} runs in ")
