@@ -92,6 +92,10 @@ benchmark: setup ## Every policy over every trace, then the simulator's speed (o
 	@$(BIN)/python -m benchmarks.scoreboard $(if $(TRACES),--traces $(TRACES))
 	@$(BIN)/python -m benchmarks.simulate
 
+.PHONY: benchmark-recommend
+benchmark-recommend: setup ## The seconds of recommend for 14 days of six targets, and how many table-months they are (offline, free; two minutes)
+	@$(BIN)/python -m benchmarks.simulate --recommend
+
 .PHONY: benchmark-synth
 benchmark-synth: setup ## Synth time against hand-written resources (offline, free; a few minutes)
 	@$(BIN)/python benchmarks/synth.py

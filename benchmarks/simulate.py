@@ -2,12 +2,17 @@
 
 Prints the seconds and the memory for a month of one table, and the seconds for many months in several processes. Exits
 with status 1 if a month by minutes takes 0.5 s or more on one core, or a month by seconds 5 s or more.
+
+With --recommend it measures `highwater recommend` instead, for a fortnight of a table with two indexes, reads and
+writes: its seconds, those of all processors, and how many months of one table could have been simulated in these, which
+depends less on the machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import resource
 import statistics
 import sys
 import time
@@ -15,12 +20,14 @@ import tracemalloc
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from datetime import UTC, datetime
+from itertools import product
 
 from rich.console import Console
 from rich.progress import track
 
 from highwater.core import Dimension
 from highwater_lab.policies.catalogue import run_policy
+from highwater_lab.recommend import recommend
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic
@@ -31,17 +38,18 @@ LIMITS = {60: 0.5, 1: 5.0}
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
 
-def traffic_of(bin_seconds: int, seed: int) -> Traffic:
-    """Return a month of reads and writes: a daily curve with noise and one surge each day."""
+def traffic_of(bin_seconds: int, seed: int, days: int = DAYS, indexes: Sequence[str] = ()) -> Traffic:
+    """Return a month of reads and writes, of indexes too: a daily curve with noise and one surge each day."""
     generator = random.Random(seed)  # noqa: S311 - no secret
     per_day = 86_400 // bin_seconds
     counts: dict[Stream, list[float]] = {}
-    for dimension, mean in ((Dimension.READ, 900), (Dimension.WRITE, 300)):
+    means = ((Dimension.READ, 900), (Dimension.WRITE, 300))
+    for index, (dimension, mean) in product((None, *indexes), means):
         day = [mean * (0.4 + 1.2 * abs(2 * at / per_day - 1)) for at in range(per_day)]
         surge = range(per_day // 4, per_day // 4 + per_day // 48)
-        counts[Stream(None, dimension)] = [
+        counts[Stream(index, dimension)] = [
             units * bin_seconds * (0.9 + 0.2 * generator.random()) * (4 if at in surge else 1)
-            for _ in range(DAYS)
+            for _ in range(days)
             for at, units in enumerate(day)
         ]
     return Traffic.from_counts("month", counts, bin_seconds=bin_seconds, start=START)
@@ -74,6 +82,27 @@ def bytes_for(traffic: Traffic) -> int:
     return allocated
 
 
+def measure_recommend(processes: int) -> None:
+    """Print the seconds of `recommend` for a fortnight of six targets."""
+    month = seconds_for(traffic_of(60, 1))
+    traffic = traffic_of(60, 1, days=14, indexes=("by_day", "by_user"))
+    began, before = time.perf_counter(), _processor_seconds()
+    found = recommend(traffic, processes=processes)
+    seconds, used = time.perf_counter() - began, _processor_seconds() - before
+    print(
+        f"recommend, 14 days of {len(traffic.rates)} targets: {seconds:.0f} s in {processes} processes, {used:.0f} s "
+        f"of processors, or {used / processes:.0f} s where {processes} are idle; as much as {used / month:,.0f} "
+        f"table-months of {month:.2f} s"
+    )
+    print(f"  its best: {found.best.summary}, {found.best.cost_per_month:,.2f} USD a month")
+
+
+def _processor_seconds() -> float:
+    """Return the processor time of this process and of its children that have ended."""
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
 def _simulate_month(seed: int) -> float:
     run = table_month(_MONTHS[seed % len(_MONTHS)])
     return run.throttled_per_million
@@ -91,7 +120,11 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="simulate", description=__doc__)
     parser.add_argument("--tables", type=int, default=1_000, help="number of table-months (default %(default)s)")
     parser.add_argument("--processes", type=int, default=2, help="number of processes (default %(default)s)")
+    parser.add_argument("--recommend", action="store_true", help="measure recommend instead")
     options = parser.parse_args(arguments)
+    if options.recommend:
+        measure_recommend(options.processes)
+        return 0
     status = 0
     for bin_seconds, bin_name in ((60, "minutes"), (1, "seconds")):
         traffic = traffic_of(bin_seconds, 1)
