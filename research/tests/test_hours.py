@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from itertools import combinations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from research.hours import best_of_each_day, best_window
+from research.hours import Weekly, best_of_each_day, best_weekly, best_window, gains_of
 
 _usd = st.integers(0, 40).map(float)
 _hours = st.lists(st.tuples(_usd, _usd), min_size=1, max_size=7)
@@ -22,7 +23,7 @@ def _usd_of(hours: list[tuple[float, float]], chosen: set[int]) -> float:
     return total + sum(hours[edge][1] for edge in edges)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(_hours)
 def test_best_hours_of_a_day_are_the_cheapest_of_all_choices(hours: list[tuple[float, float]]) -> None:
     places = range(len(hours))
@@ -40,3 +41,28 @@ def test_one_window_is_the_same_on_all_days() -> None:
     provisioned = [10.0 if hour % 24 in (6, 7, 8) else 1.0 for hour in range(48)]
     # three hours of 8 less, and two hours of the switches, on two days
     assert best_window(provisioned, on_demand) == (sum(provisioned) - 2 * (3 * 8 - 2 * 2), "3 h from hour 6")
+
+
+def test_window_on_weekdays_opens_only_where_it_saves() -> None:
+    on_demand = [2.0] * (24 * 14)
+    provisioned = [1.0] * (24 * 14)
+    for day in (2, 9, 12):
+        for hour in (6, 7, 8):
+            provisioned[24 * day + hour] = 10.0
+    usd, weekly = best_weekly(provisioned, on_demand)
+    # day 12's only opening pays as well as those of day 2 and 9, and its other one loses: 3 * 8 - 4, and -3 - 4
+    assert weekly == Weekly(6, 3, (2, 5))
+    assert gains_of(weekly, provisioned, on_demand) == [20.0, -7.0, 20.0, 20.0]
+    assert usd == sum(provisioned) - 53
+    assert weekly.text(datetime(2026, 11, 2, tzinfo=UTC)) == "Wed Sat, 3 h from hour 6"
+    assert Weekly(0, 0, ()).text(datetime(2026, 11, 2, tzinfo=UTC)) == "none"
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(_usd, _usd), min_size=30, max_size=24 * 9))
+def test_no_other_weekdays_save_more_in_the_hours_that_are_chosen(hours: list[tuple[float, float]]) -> None:
+    own, other = [each for each, _ in hours], [each for _, each in hours]
+    usd, weekly = best_weekly(own, other)
+    choices = [days for count in range(8) for days in combinations(range(7), count)]
+    least = min(sum(own) - sum(gains_of(Weekly(weekly.start, weekly.length, days), own, other)) for days in choices)
+    assert usd == least
