@@ -84,8 +84,8 @@ def _holds(condition: str, item: dict[str, Any], values: dict[str, Any]) -> bool
         case "attribute_not_exists(boosted_at) OR boosted_at <= :at":
             return "boosted_at" not in item or item["boosted_at"]["S"] <= values[":at"]["S"]
         case "attribute_not_exists(turned_at) OR turned_at <= :before OR turned_at > :now":
-            before, now = (int(values[name]["N"]) for name in (":before", ":now"))
-            return "turned_at" not in item or not before < int(item["turned_at"]["N"]) <= now
+            before, now = (float(values[name]["N"]) for name in (":before", ":now"))
+            return "turned_at" not in item or not before < float(item["turned_at"]["N"]) <= now
     raise AssertionError(condition)
 
 

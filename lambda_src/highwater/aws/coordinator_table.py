@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
@@ -128,6 +129,10 @@ def check_share(leases: Iterable[Lease], owner: str, now: datetime) -> None:
         raise LeasesFullError(message)
 
 
+def _seconds(at: datetime) -> str:
+    return f"{at.timestamp():.3f}"
+
+
 def _text(documents: Sequence[Mapping[str, Any]]) -> str:
     return json.dumps(documents, separators=(",", ":"), ensure_ascii=False)
 
@@ -199,13 +204,20 @@ class LeaseTable:
 
         If it is, the turn is claimed for the caller. Raises `LeasesUnavailableError`.
         """
-        seconds = int(now.timestamp())
         return self._set_if(
             self._key(label, _TURN),
             "SET turned_at = :now",
             "attribute_not_exists(turned_at) OR turned_at <= :before OR turned_at > :now",
-            {":now": {"N": str(seconds)}, ":before": {"N": str(seconds - int(interval.total_seconds()))}},
+            {":now": {"N": _seconds(now)}, ":before": {"N": _seconds(now - interval)}},
         )
+
+    def is_turned_since(self, label: str, at: datetime) -> bool:
+        """Return whether a turn for the table was claimed after the aware instant *at*.
+
+        Raises `LeasesUnavailableError`.
+        """
+        item = self._call("get_item", Key=self._key(label, _TURN), ConsistentRead=True).get("Item", {})
+        return "turned_at" in item and Decimal(item["turned_at"]["N"]) > Decimal(_seconds(at))
 
     def _set_if(self, key: dict[str, Any], update: str, condition: str, values: dict[str, Any]) -> bool:
         """Update an item; return whether the condition held."""

@@ -106,7 +106,10 @@ def _lines(table: str, dimension: Dimension, ranked: list[HotKey], hot: list[Hot
         yield f"  {each.key}: {each.shards:,} shards, for {each.units_per_second:,.0f} units/s {when}"
     if len(hot) > _MOST_SHOWN:
         yield f"  and {len(hot) - _MOST_SHOWN:,} more; all of them: --json"
-    yield "  several shards may be in one partition until DynamoDB splits it; where these minutes matter, take twice as many"
+    yield (
+        "  several shards may be in one partition until DynamoDB splits it; "
+        "where these minutes matter, take twice as many"
+    )
 
 
 def read_peaks(lines: Iterable[str], name: str, seconds: float | None) -> dict[str, tuple[float, str | None]]:
