@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from highwater_lab.commands.recommend import verdict
-from highwater_lab.recommend.search import Candidate, Recommendation, plan_of
+from highwater_lab.recommend.candidates import Candidate, plan_of
+from highwater_lab.recommend.search import Recommendation
 from tests.command import SCRIPT, Command
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from highwater.core import Capacity, HighWaterMark, IndexCapacity, Plan, Window
+from highwater_lab.recommend.candidates import Candidate
 from highwater_lab.recommend.hcl import hcl_of
-from highwater_lab.recommend.search import Candidate
 from highwater_lab.simulation import TableSetup
 from highwater_lab.simulation.plans import table_of
 from highwater_lab.template import find_table, load_templates

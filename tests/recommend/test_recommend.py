@@ -14,8 +14,9 @@ from aws_cdk.assertions import Annotations, Match
 from highwater.core import Capacity, Dimension, Plan, Window
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.recommend import Recommendation, recommend
+from highwater_lab.recommend.candidates import Choice, plan_of
 from highwater_lab.recommend.code import code_of, scaler_code_of
-from highwater_lab.recommend.search import Choice, RecommendError, plan_of
+from highwater_lab.recommend.search import RecommendError
 from highwater_lab.rehearse import rehearse
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.simulation.plans import table_of

@@ -12,9 +12,10 @@ from highwater.core import Dimension, IndexCapacity, Plan
 from highwater_lab.audit.account import LiveTable
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
+from highwater_lab.recommend.candidates import Candidate
 from highwater_lab.recommend.code import code_of, managed_code_of
 from highwater_lab.recommend.hcl import hcl_of
-from highwater_lab.recommend.search import Candidate, least_usd, recommend
+from highwater_lab.recommend.search import least_usd, recommend
 from highwater_lab.services.billing import HOURS_PER_MONTH, bill
 from highwater_lab.services.prices import Prices, RegionPrices
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, simulate

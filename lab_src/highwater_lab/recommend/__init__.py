@@ -1,5 +1,6 @@
 """Recommendations: the cheapest plan that keeps throttling within a limit under known traffic."""
 
-from highwater_lab.recommend.search import Candidate, Recommendation, recommend
+from highwater_lab.recommend.candidates import Candidate
+from highwater_lab.recommend.search import Recommendation, recommend
 
 __all__ = ["Candidate", "Recommendation", "recommend"]

@@ -8,7 +8,7 @@ import re
 
 from highwater.core import Capacity, IndexCapacity, Window
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
-from highwater_lab.recommend.search import Candidate
+from highwater_lab.recommend.candidates import Candidate
 from highwater_lab.simulation import TableSetup
 
 _ON_DEMAND = """\

@@ -16,7 +16,7 @@ from typing import Final
 from highwater.core import Target, compile_actions, marks_of
 from highwater.core.plan.plan import Mark
 from highwater.core.schedule.compiler import ScheduledAction
-from highwater_lab.recommend.search import Candidate
+from highwater_lab.recommend.candidates import Candidate
 
 _TABLE: Final = "aws_dynamodb_table.table"
 # What the provider accepts at least; a new table has it without being asked for

@@ -12,7 +12,7 @@ from itertools import pairwise, product
 from multiprocessing.pool import Pool
 from typing import TypeVar
 
-from highwater.core import Capacity, Dimension, HighwaterError, HighWaterMark, IndexCapacity, Plan, Window, check
+from highwater.core import Capacity, Dimension, HighwaterError, Plan, Window, check
 from highwater.core.findings import Severity
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.zones import find_zone
@@ -20,6 +20,7 @@ from highwater_lab.physics import BURST_SECONDS, QUANTA_PER_UNIT
 from highwater_lab.policies.catalogue import find_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
+from highwater_lab.recommend.candidates import Candidate, Choice, frontier, plan_of
 from highwater_lab.recommend.surges import find_surges, round_up, windows_for
 from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import Prices, load_prices
@@ -27,106 +28,6 @@ from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run, TableSetup, simulate
 from highwater_lab.simulation.plans import table_of
 from highwater_lab.traffic import Stream, Traffic
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """A capacity and windows that the search simulated for one dimension.
-
-    Attributes:
-        capacity: Floor, ceiling and target utilization.
-        windows: The windows of that dimension.
-        cost: The cost in USD a month.
-        throttled_units: The units throttled in the simulation.
-    """
-
-    capacity: Capacity
-    windows: tuple[Window, ...]
-    cost: float
-    throttled_units: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A complete plan with the result of its simulation.
-
-    Attributes:
-        plan: The plan, `None` for on-demand.
-        cost_per_month: The cost in USD a month, without one-time charges.
-        throttled_percent: The percentage of requested units that were throttled.
-        utilization_percent: The utilization of the provisioned capacity, `None` for on-demand.
-    """
-
-    plan: Plan | None
-    cost_per_month: float
-    throttled_percent: float
-    utilization_percent: float | None
-
-    @property
-    def summary(self) -> str:
-        """The plan in a few words, such as `write 20-400 at 70 %, 1 window`."""
-        if self.plan is None:
-            return "on-demand"
-        parts = []
-        for name, capacity in (("read", self.plan.read), ("write", self.plan.write)):
-            if capacity.is_autoscaled:
-                parts.append(
-                    f"{name} {capacity.min_capacity:,}-{capacity.max_capacity:,} at "
-                    f"{capacity.target_utilization_percent} %"
-                )
-        windows = len(self.plan.windows)
-        if windows:
-            parts.append(f"{windows} window{'s' if windows > 1 else ''}")
-        return ", ".join(parts) or "fixed"
-
-
-def plan_of(
-    read: Choice | None,
-    write: Choice | None,
-    indexes: Sequence[str],
-    table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
-) -> Plan:
-    """Return the plan with these choices; a dimension without a choice, because it has no traffic, gets one unit."""
-    idle = Capacity.fixed(1)
-    return Plan(
-        read=read.capacity if read else idle,
-        write=write.capacity if write else idle,
-        windows=_merged((*(read.windows if read else ()), *(write.windows if write else ()))),
-        indexes=tuple(IndexCapacity(index_name=name) for name in indexes),
-        # so that no increase has to wait until DynamoDB adds partitions; AWS charges once for raising the mark, at the
-        # price of one hour of the same units
-        mark=HighWaterMark.to_ceiling(),
-        table_quota_units=table_quota_units,
-    )
-
-
-def _merged(windows: Sequence[Window]) -> tuple[Window, ...]:
-    """Return the windows, those of reads and of writes at the same hours as one."""
-    merged: dict[tuple[object, ...], Window] = {}
-    for window in windows:
-        hours: tuple[object, ...] = (window.days, window.start, window.end, window.timezone)
-        other = merged.get(hours)
-        if other is not None and (other.read_min is None) != (window.read_min is None):
-            window = replace(
-                other,
-                name=f"surge-{other.name.rpartition('-')[2]}",
-                read_min=other.read_min or window.read_min,
-                write_min=other.write_min or window.write_min,
-            )
-        elif other is not None:
-            hours = (*hours, window.name)
-        merged[hours] = window
-    return tuple(merged.values())
-
-
-def frontier(choices: Iterable[Choice]) -> list[Choice]:
-    """Return the choices for which no other is both cheaper and less throttled, the cheapest first."""
-    best: list[Choice] = []
-    for choice in sorted(choices, key=lambda choice: (choice.cost, choice.throttled_units)):
-        if not best or choice.throttled_units < best[-1].throttled_units:
-            best.append(choice)
-    return best
-
 
 # Target utilizations in percent, the most promising first, because the search can be interrupted
 _TARGETS = (70, 50, 90, 60, 80, 40, 30)
