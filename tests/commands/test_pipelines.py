@@ -187,14 +187,15 @@ def test_action_comments_on_what_a_pull_request_changes(github: tuple[Forge, Run
     (body,) = forge.bodies()
     assert body.startswith("<!-- highwater rehearsal:  -->\n<!-- highwater run: 9.1 -->\n### DynamoDB capacity\n")
     assert "Before (origin/main): " in body
-    assert "| Data/Visits | **" in body
+    assert "| Data/<wbr>Visits | " in body
     assert runner.outputs["rehearse", "exceeded"] == "false"
-    assert "| Data/Visits | **" in Path(runner.outputs["rehearse", "document"]).read_text()
+    assert "| Data/<wbr>Visits | " in Path(runner.outputs["rehearse", "document"]).read_text()
 
 
 def test_action_fails_for_a_limit_after_it_has_commented(github: tuple[Forge, Runner]) -> None:
     forge, runner = github
     limits = {"max_cost_rise": "1", "max_throttled_rise": "99", "max_cost": "9999", "max_throttled": "99"}
+    limits["fail_on_unknown"] = "true"
     done = runner.action(version="installed", traffic="traffic.csv", against="origin/main", **limits)
     assert done == ("Rehearse", 2), "nothing was fetched, as a revision is named"
     runner.variables = {**runner.variables, "GITHUB_BASE_REF": "main"}
@@ -338,10 +339,11 @@ def test_job_comments_on_what_a_merge_request_changes(gitlab: tuple[Forge, Runne
     assert runner.job(shell, **variables) == 0, runner.said
     (body,) = forge.bodies()
     assert "Before (origin/main): " in body
-    assert "| Data/Visits | **" in body
-    assert "| Data/Visits | **" in (runner.folder / JOB["artifacts"]["paths"][0]).read_text()
+    assert "| Data/<wbr>Visits | " in body
+    assert "| Data/<wbr>Visits | " in (runner.folder / JOB["artifacts"]["paths"][0]).read_text()
     limit = {"HIGHWATER_MAX_COST_RISE": "1", "HIGHWATER_MAX_THROTTLED_RISE": "99"}
     more = {"HIGHWATER_MAX_COST": "9999", "HIGHWATER_MAX_THROTTLED": "99", "HIGHWATER_NAME": "shop"}
+    more["HIGHWATER_FAIL_ON_UNKNOWN"] = "true"
     assert runner.job(shell, **variables, **limit, **more) == 1
     assert runner.said.endswith("app: posted\nA limit is exceeded; the comment on the merge request says which.\n")
     assert "❌ the cost rises by $" in forge.bodies()[1]
@@ -382,7 +384,7 @@ def test_merge_request_of_a_fork_is_compared_with_the_project_that_it_is_merged_
     runner.variables = {**runner.variables, **fork, "GITLAB_TOKEN": None}
     variables = {"HIGHWATER_VERSION": "installed", "HIGHWATER_TRAFFIC": "traffic.csv"}
     assert runner.job(["bash", "-eo", "pipefail"], **variables) == 0, runner.said
-    assert "| Data/Visits | **" in runner.said
+    assert "| Data/<wbr>Visits | " in runner.said
     assert (
         "no comment on the merge request: GITLAB_TOKEN is not set; the rehearsal is on standard output" in runner.said
     )

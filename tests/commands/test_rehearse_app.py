@@ -120,6 +120,11 @@ def test_table_without_traffic_is_unknown_and_in_no_sum(
     carts, orders = json.loads(done.stdout)["tables"]
     assert carts["unknown"] == "there is no traffic of Prod/Shop/Carts"
     assert carts["after"] is None
+    failed = command("rehearse", apps[1], "--all", "--traffic", "orders.csv", "--fail-on-unknown")
+    assert (failed.returncode, failed.stdout.splitlines()[-1]) == (
+        1,
+        "✗ Prod/Shop/Carts: unknown: there is no traffic of Prod/Shop/Carts; no table may be unknown",
+    )
     assert orders["unknown"] is None
 
 
@@ -146,6 +151,7 @@ def test_cheapest_plan_of_a_table_is_searched_for(command: Command, apps: tuple[
             ["--all", "--max-cost-rise", "1"],
             "--max-throttled-rise and --max-cost-rise compare with an older app; give it with --against",
         ),
+        (["--fail-on-unknown"], "--fail-on-unknown is for all tables; remove it without --all and --against"),
         (["--max-cost-rise", "0"], "--max-cost-rise is for all tables; remove it without --all and --against"),
         (["--against", TWO, "--table", "Nope"], "there is no table 'Nope'; the tables are Data/Orders, Data/Visits"),
         (

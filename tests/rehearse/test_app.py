@@ -464,6 +464,16 @@ def test_names_in_a_comment_are_no_markup_and_mention_nobody() -> None:
     assert "| @<!-- -->all/<wbr>\\<b\\>\\*x\\*\\|\\`\\#1 (added) | **9.50** (+9.50) | **<0.01 %** |  |" in lines
 
 
+def test_unknown_table_fails_where_none_may_be_unless_it_is_removed() -> None:
+    gone = replace(LOST, name="Prod/Shop/Past", change=Change.REMOVED)
+    app = replace(APP, tables=(*APP.tables, gone))
+    assert Limits().passed_by_app(app) == ()
+    (passed,) = Limits(fails_on_unknown=True).passed_by_app(app)
+    assert (passed.what, passed.where) == ("unknown", "Prod/Shop/Lost")
+    assert passed.text == "Prod/Shop/Lost: unknown: no traffic; no table may be unknown"
+    assert f"- ❌ {passed.text}" in app_markdown(app, [passed])
+
+
 def test_rise_of_throttling_is_a_limit_of_its_own() -> None:
     worse = replace(ORDERS, before=ORDERS.after, after=ORDERS.before)
     app = replace(APP, tables=(worse,))

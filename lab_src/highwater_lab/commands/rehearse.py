@@ -132,6 +132,11 @@ _path = click.Path(path_type=Path)
     help="With --against: how many USD a month more the tables of a stage may cost together; exit status 1 above it.",
 )
 @click.option(
+    "--fail-on-unknown",
+    is_flag=True,
+    help="With --all or --against: exit status 1 if a table is unknown, as it has no traffic or cannot be read.",
+)
+@click.option(
     "--cheapest-within",
     type=Finite(0, 100),
     help="With --all or --against: also search for each table's cheapest plan that throttles at most this percentage, "
@@ -170,6 +175,7 @@ def rehearse_command(
     max_cost: float | None,
     max_throttled_rise: float | None,
     max_cost_rise: float | None,
+    fail_on_unknown: bool,
     cheapest_within: float | None,
     form: str,
     html: Path | None,
@@ -205,6 +211,7 @@ def rehearse_command(
         max_cost_per_month=max_cost,
         max_throttled_rise=max_throttled_rise,
         max_cost_rise=max_cost_rise,
+        fails_on_unknown=fail_on_unknown,
     )
     if is_all or against is not None:
         if is_all and table is not None:
@@ -240,6 +247,7 @@ def rehearse_command(
         {
             "--max-throttled-rise": max_throttled_rise is not None,
             "--max-cost-rise": max_cost_rise is not None,
+            "--fail-on-unknown": fail_on_unknown,
             "--cheapest-within": cheapest_within is not None,
             "--format": form != "text",
         },

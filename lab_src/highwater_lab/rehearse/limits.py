@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from highwater_lab.rehearse.app import AppRehearsal, TableRehearsal
+from highwater_lab.rehearse.app import AppRehearsal, Change, TableRehearsal
 from highwater_lab.rehearse.rehearsal import Rehearsal
 from highwater_lab.simulation import QueueRun
 
@@ -15,8 +15,9 @@ class Passed:
     """A limit that a rehearsal exceeded.
 
     Attributes:
-        what: The limited value: `throttled`, `cost`, `queue`, `throttled-rise` or `cost-rise`.
-        got: The value: percent of the units requested, USD a month, or seconds that a write waits in a queue.
+        what: The limited value: `throttled`, `cost`, `queue`, `throttled-rise`, `cost-rise` or `unknown`.
+        got: The value: percent of the units requested, USD a month, seconds that a write waits in a queue, or a number
+            of tables.
         allowed: The limit, in the same unit.
         text: The finding as a sentence.
         where: The table or the stage, empty for the only one.
@@ -38,12 +39,14 @@ class Limits:
         max_cost_per_month: The highest cost in USD a month, of one table; `None` for no limit.
         max_throttled_rise: How many percentage points more than in the old app may be throttled, of each table.
         max_cost_rise: How many USD a month more than in the old app all tables of a stage together may cost.
+        fails_on_unknown: Whether no table of the new app may be unknown. By default unknown tables exceed no limit.
     """
 
     max_throttled_percent: float | None = None
     max_cost_per_month: float | None = None
     max_throttled_rise: float | None = None
     max_cost_rise: float | None = None
+    fails_on_unknown: bool = False
 
     def passed(self, rehearsal: Rehearsal) -> tuple[Passed, ...]:
         """Return the limits that the rehearsal exceeded."""
@@ -53,8 +56,14 @@ class Limits:
         )
 
     def passed_by_app(self, app: AppRehearsal) -> tuple[Passed, ...]:
-        """Return the limits that an app, or a table of it, exceeded. Unknown tables exceed none."""
+        """Return the limits that an app, or a table of it, exceeded."""
         exceeded: list[Passed] = []
+        if self.fails_on_unknown:
+            exceeded += [
+                Passed("unknown", 1, 0, f"{each.name}: unknown: {each.unknown}; no table may be unknown", each.name)
+                for each in app.unknown()
+                if each.change is not Change.REMOVED
+            ]
         for table in app.tables:
             if table.after is None:
                 continue
