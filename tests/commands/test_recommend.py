@@ -17,7 +17,7 @@ import pytest
 from highwater_lab.commands.recommend import verdict
 from highwater_lab.recommend.candidates import Candidate, plan_of
 from highwater_lab.recommend.search import Recommendation
-from tests.command import SCRIPT, Command
+from tests.command import SCRIPT, Command, refused
 
 
 def test_plan_is_printed_as_code_that_can_be_copied(command: Command, tmp_path: Path) -> None:
@@ -109,6 +109,15 @@ def test_arrow_code_and_page_are_those_of_the_verdict(command: Command, tmp_path
     document = json.loads(command(*options, "--json").stdout)
     assert (document["advised"]["summary"], document["advised"]["code"]) == ("on-demand", code.split("written:")[0])
     assert document["best"]["summary"] != "on-demand"
+
+
+def test_option_for_all_tables_is_no_option_of_one(command: Command) -> None:
+    for name in ("recommend", "plan"):
+        assert "--live " not in command(name, "--help").stdout
+    assert refused(command("recommend")) == (
+        "highwater recommend: give the traffic with exactly one of --traffic FILE, --scenario NAME and "
+        "--live-table NAME"
+    )
 
 
 def test_what_is_bought_already_is_in_the_comparison(command: Command) -> None:

@@ -175,6 +175,15 @@ def test_traffic_of_one_live_table_is_refused(command: Command) -> None:
     )
 
 
+def test_source_of_all_tables_is_told_without_that_of_one(command: Command) -> None:
+    assert refused(command("rehearse", TWO, "--all")) == (
+        "highwater rehearse: give the traffic with exactly one of --traffic FILE, --scenario NAME and --live"
+    )
+    assert refused(command("rehearse", TWO, "--all", "--scenario", "step", "--days", "3")) == (
+        "highwater rehearse: --days is of --live; remove it beside --scenario"
+    )
+
+
 def _git(folder: Path, *arguments: str) -> None:
     identity = ["-c", "user.name=n", "-c", "user.email=e@example.com", "-c", "init.defaultBranch=main"]
     subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)

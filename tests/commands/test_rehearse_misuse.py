@@ -20,7 +20,7 @@ Resources:
       ProvisionedThroughput: {ReadCapacityUnits: 5, WriteCapacityUnits: 6}
 """
 NO_JOB = " is no job; write it like 'write=2000 at 02:00 for 7200000 units slow'"
-ONE_TRAFFIC = "give the traffic with exactly one of --traffic FILE, --scenario NAME, --live-table NAME and --live"
+ONE_TRAFFIC = "give the traffic with exactly one of --traffic FILE, --scenario NAME and --live-table NAME"
 
 
 @pytest.fixture

@@ -183,8 +183,7 @@ def test_command_refuses_with_one_line(command: Command) -> None:
         "highwater plan: --timezone: unknown timezone 'Berlin'; use an IANA name such as 'Europe/Berlin'"
     )
     assert refused(command("plan")) == (
-        "highwater plan: give the traffic with exactly one of --traffic FILE, --scenario NAME, --live-table NAME and "
-        "--live"
+        "highwater plan: give the traffic with exactly one of --traffic FILE, --scenario NAME and --live-table NAME"
     )
     with PlannerServer(ENGINE, free_port()) as taken:
         port = str(taken.server_port)

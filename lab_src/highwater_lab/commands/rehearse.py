@@ -21,7 +21,7 @@ from highwater_lab.commands.options import (
     progress_bar,
 )
 from highwater_lab.commands.rehearse_app import FORMATS, AppCommand, refuse_options
-from highwater_lab.commands.traffic_source import TrafficSource, tell_notes, traffic_options
+from highwater_lab.commands.traffic_source import TrafficSource, live_option, tell_notes, traffic_options
 from highwater_lab.policies.catalogue import POLICY_NAMES
 from highwater_lab.rehearse import Limits, PlannedBoost, PlannedJob, rehearse
 from highwater_lab.report.document import rehearsal_document
@@ -37,6 +37,7 @@ _path = click.Path(path_type=Path)
 
 @click.command("rehearse", short_help="Simulate a template under traffic before it is deployed.")
 @click.argument("template", type=_path)
+@live_option
 @traffic_options
 @click.option(
     "--all", "is_all", is_flag=True, help="Rehearse all tables of all stacks and stages, each under its own traffic."

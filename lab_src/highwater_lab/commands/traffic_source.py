@@ -38,7 +38,6 @@ class TrafficSource:
     traffic_table: str | None
     scenario: str | None
     live_table: str | None
-    is_live: bool
     region: str | None
     profile: str | None
     days: int | None
@@ -56,6 +55,7 @@ class TrafficSource:
     reserved_write: int
     savings_plan: bool
     config_recorder: bool
+    is_live: bool = False
 
     @property
     def commitments(self) -> Commitments:
@@ -95,9 +95,9 @@ class TrafficSource:
                 there is nothing to simulate.
             TrafficError: The file or the table has no usable traffic.
         """
-        self._check_options()
         if self.is_live:
             raise Misuse("--live is for all tables of an app; give --live-table NAME for one")
+        self._check_options("--live-table NAME")
         traffic = self._moved(self._unscaled(likely_table))
         if not any(any(rates) for rates in traffic.rates.values()):
             raise Misuse(f"traffic {traffic.name} has no requests after scaling, so there is nothing to simulate")
@@ -114,7 +114,7 @@ class TrafficSource:
         """
         if self.live_table is not None:
             raise Misuse("--live-table is for one table; give --live for all")
-        self._check_options()
+        self._check_options("--live")
         if self.traffic_table is not None:
             raise Misuse("--traffic-table is for one table; remove it")
         if self.is_live:
@@ -170,12 +170,10 @@ class TrafficSource:
         """The delays of the AWS services."""
         return Timing(metric_delay=self.metric_delay)
 
-    def _check_options(self) -> None:
+    def _check_options(self, live: str) -> None:
         sources = (self.traffic_file, self.scenario, self.live_table, True if self.is_live else None)
         if sum(source is not None for source in sources) != 1:
-            raise Misuse(
-                "give the traffic with exactly one of --traffic FILE, --scenario NAME, --live-table NAME and --live"
-            )
+            raise Misuse(f"give the traffic with exactly one of --traffic FILE, --scenario NAME and {live}")
         if self.traffic_file is None and self.traffic_table is not None:
             raise Misuse("--traffic-table is of --traffic, and chooses one of the tables of its file; remove it")
         source = "--traffic" if self.traffic_file is not None else "--scenario"
@@ -183,7 +181,7 @@ class TrafficSource:
             given = {"--days": self.days, "--region": self.region, "--profile": self.profile}
             for option, value in given.items():
                 if value is not None:
-                    raise Misuse(f"{option} is of --live-table; remove it beside {source}")
+                    raise Misuse(f"{option} is of {live.partition(' ')[0]}; remove it beside {source}")
         if self.scenario is None and self.seed is not None:
             raise Misuse("--seed is of --scenario, whose jitter it decides; remove it")
 
@@ -224,12 +222,6 @@ _OPTIONS = (
     click.option("--traffic-table", metavar="NAME", help="The table to read from a file or folder of several."),
     click.option("--scenario", type=click.Choice(SCENARIOS), help="Use synthetic traffic instead."),
     click.option("--live-table", help="Use the past traffic of a live table from CloudWatch instead (about $0.01)."),
-    click.option(
-        "--live",
-        "is_live",
-        is_flag=True,
-        help="With rehearse --all or --against: use every table's past traffic from CloudWatch (about $0.01 each).",
-    ),
     click.option("--region", help="Region of --live-table. By default AWS_REGION, or that of your AWS configuration."),
     click.option("--profile", help="Profile of your AWS configuration for --live-table. By default AWS_PROFILE."),
     click.option("--days", type=click.IntRange(1, 455), help="Number of past days for --live-table. [default: 14]"),
@@ -286,13 +278,24 @@ _OPTIONS = (
 )
 
 
+live_option = click.option(
+    "--live",
+    "is_live",
+    is_flag=True,
+    help="With --all or --against: use every table's past traffic from CloudWatch (about $0.01 each).",
+)
+
+
 def traffic_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add the options for the source of traffic to a command; it gets them as one argument, `source`."""
+    """Add the options for the source of traffic to a command; it gets them as one argument, `source`.
+
+    `live_option` is added by itself, above these, to a command that may be for all tables.
+    """
 
     @functools.wraps(command)
     def with_source(**given: Any) -> object:
-        source = TrafficSource(**{field.name: given.pop(field.name) for field in fields(TrafficSource)})
-        return command(source=source, **given)
+        names = [each.name for each in fields(TrafficSource) if each.name in given]
+        return command(source=TrafficSource(**{name: given.pop(name) for name in names}), **given)
 
     for option in reversed(_OPTIONS):
         with_source = option(with_source)
