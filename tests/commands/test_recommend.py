@@ -18,6 +18,7 @@ from highwater_lab.commands.recommend import verdict
 from highwater_lab.recommend.candidates import Candidate, plan_of
 from highwater_lab.recommend.search import Recommendation
 from tests.command import SCRIPT, Command, refused
+from tests.template.plans import plan, table
 
 
 def test_plan_is_printed_as_code_that_can_be_copied(command: Command, tmp_path: Path) -> None:
@@ -118,6 +119,52 @@ def test_option_for_all_tables_is_no_option_of_one(command: Command) -> None:
         "highwater recommend: give the traffic with exactly one of --traffic FILE, --scenario NAME and "
         "--live-table NAME"
     )
+
+
+def test_table_of_a_plan_is_priced_with_its_indexes_replicas_and_region(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("bin_60s,table,writes\n" + "".join(f"{m},orders,24000\n" for m in range(90)))
+    index = {"name": "by_status", "read_capacity": 5, "write_capacity": 6}
+    replicas = [{"region_name": "eu-west-1"}, {"region_name": "us-east-1"}]
+    tables = (
+        table(global_secondary_index=[index], stream_enabled=True, replica=replicas, region="us-west-2"),
+        table("aws_dynamodb_table.carts", name="carts"),
+    )
+    (tmp_path / "plan.json").write_text(json.dumps(plan(*tables)))
+    options = ("--traffic", "t.csv", "--traffic-table", "orders", "--json")
+    of_table = ("recommend", "--template", "plan.json", "--table", "orders", *options)
+    done, plain = command(*of_table), command("recommend", *options)
+    assert done.returncode == 0, done.stderr
+    assert "has 3 replicas: us-west-2 is rehearsed, and all are paid for" in done.stderr
+    found, alone = json.loads(done.stdout), json.loads(plain.stdout)
+    assert found["prices_region"] == "us-west-2"
+    # writes to a table and its index, in two regions at 0.625 USD a million and in one at 0.705
+    dollars = found["on_demand"]["cost_per_month_usd"] / alone["on_demand"]["cost_per_month_usd"]
+    assert dollars == pytest.approx(2 * (2 * 0.625 + 0.705) / 0.625, rel=1e-3)
+    assert "by_status" in str(found["best"]["plan"]["indexes"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--table", "orders"], "--table is for the table of a template; remove it without --template"),
+        (["--parameter", "A=b"], "--parameter is for the table of a template; remove it without --template"),
+        (["--template", "none"], "none: does not exist; give a cdk.out folder (made by cdk synth) or a template file"),
+        (
+            ["--template", "plan.json", "--table", "x"],
+            "there is no table 'x'; the tables are aws_dynamodb_table.orders",
+        ),
+        (
+            ["--template", "plan.json", "--traffic", "t.csv"],
+            "traffic t has a column reads:by_day, and the indexes of aws_dynamodb_table.orders are none; remove the "
+            "column",
+        ),
+    ],
+)
+def test_template_that_does_not_fit_is_told(command: Command, tmp_path: Path, options: list[str], message: str) -> None:
+    (tmp_path / "plan.json").write_text(json.dumps(plan(table())))
+    (tmp_path / "t.csv").write_text("bin_60s,writes,reads:by_day\n0,60,60\n")
+    source = () if "--traffic" in options else ("--scenario", "step")
+    assert refused(command("recommend", *source, *options)) == f"highwater recommend: {message}"
 
 
 def test_what_is_bought_already_is_in_the_comparison(command: Command) -> None:

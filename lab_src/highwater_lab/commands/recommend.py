@@ -20,11 +20,13 @@ from highwater.core.scaler import ScalerSettings
 from highwater_lab.commands.options import (
     Finite,
     Misuse,
+    Pairs,
     check_places,
     progress_bar,
     table_quota_option,
     timezone_option,
 )
+from highwater_lab.commands.rehearse_app import refuse_options
 from highwater_lab.commands.traffic_source import TrafficSource, tell_notes, traffic_options
 from highwater_lab.recommend import Candidate, Recommendation, recommend
 from highwater_lab.recommend.code import code_of
@@ -32,6 +34,7 @@ from highwater_lab.recommend.hcl import hcl_of
 from highwater_lab.report.picture import write_curve
 from highwater_lab.report.tradeoff import write_tradeoff
 from highwater_lab.services.prices import Prices
+from highwater_lab.template import find_table, load_templates
 from highwater_lab.traffic import Traffic, write_traffic
 
 _FINDING = 1
@@ -42,6 +45,16 @@ _path = click.Path(path_type=Path)
 
 @click.command("recommend", short_help="Find the cheapest plan that keeps throttling within a limit.")
 @traffic_options
+@click.option(
+    "--template",
+    type=_path,
+    help="The app that the table is in, for its indexes, class, replicas and region: a cdk.out folder, a template or a "
+    "Terraform plan.",
+)
+@click.option("--table", help="The template's table: its construct's path or its address or any end of them, or name.")
+@click.option(
+    "--parameter", "parameters", type=Pairs("NAME=VALUE"), multiple=True, help="Value of a template parameter."
+)
 @click.option(
     "--max-throttled",
     type=Finite(0, 100),
@@ -71,6 +84,9 @@ _path = click.Path(path_type=Path)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def recommend_command(
     source: TrafficSource,
+    template: Path | None,
+    table: str | None,
+    parameters: tuple[tuple[str, str], ...],
     max_throttled: float,
     timezone: str,
     table_quota: int,
@@ -90,17 +106,26 @@ def recommend_command(
     highwater recommend --live-table orders --days 14 --timezone America/New_York
     highwater recommend --traffic orders.csv --max-throttled 0.1 --html tradeoff.html
     highwater recommend --traffic orders.csv --code hcl
+    highwater recommend --traffic traffic --template cdk.out --table Shop/Orders
 
     Exit status: 0 fine, 1 no plan is within the limit, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
-    check_places(source.inputs, {"--save": source.save, "--html": html, "--png": png})
+    if template is None:
+        refuse_options({"--table": table, "--parameter": parameters}, "without --template", "the table of a template")
+    check_places({"--template": template, **source.inputs}, {"--save": source.save, "--html": html, "--png": png})
     try:
-        traffic = source.read_traffic()
+        setup = None
+        if template is not None:
+            setup = find_table(
+                load_templates(template), name=table, likely=source.live_table, parameters=dict(parameters)
+            )
+        traffic = source.read_traffic(likely_table=table)
         has_vector_indexes = source.has_vector_indexes()
-        prices = source.load_prices()
+        prices = source.load_prices(setup.region if setup else None)
         with progress_bar("searching") as progress:
             recommendation = recommend(
                 traffic,
+                table=setup,
                 max_throttled_percent=max_throttled,
                 timezone=timezone,
                 table_quota_units=table_quota,
@@ -126,6 +151,8 @@ def recommend_command(
     except OSError as error:
         raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
     tell_notes(traffic)
+    for note in setup.notes if setup else ():
+        say(note, err=True)
     if has_vector_indexes:
         say(
             f"table {source.live_table!r} has vector indexes, which DynamoDB allows on on-demand tables only; none of "

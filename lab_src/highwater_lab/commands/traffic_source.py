@@ -158,12 +158,12 @@ class TrafficSource:
             traffic = traffic.starting(self.start.replace(tzinfo=UTC))
         return traffic if self.shift is None else traffic.starting(traffic.start + self.shift)
 
-    def load_prices(self) -> Prices:
-        """The prices of `--price-region`, of the live table's region, or of us-east-1, from a file if one is given.
+    def load_prices(self, region: str | None = None) -> Prices:
+        """The prices of `--price-region`, *region*, the live table's or us-east-1, from a file if one is given.
 
         Raises `PriceError`.
         """
-        prices = load_prices(self.price_region or self.table_region or DEFAULT_REGION, self.prices_file)
+        prices = load_prices(self.price_region or region or self.table_region or DEFAULT_REGION, self.prices_file)
         return prices.committed(self.commitments, has_config_recorder=self.config_recorder)
 
     def timing(self) -> Timing:

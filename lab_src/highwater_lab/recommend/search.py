@@ -166,8 +166,8 @@ def recommend(
         progress: Called with the number of plans simulated and their approximate total.
 
     Raises:
-        RecommendError: The time zone is unknown, the limit is out of range, or no plan was simulated yet when the
-            search was interrupted.
+        RecommendError: The time zone is unknown, the limit is out of range, the traffic has a column of an index that
+            *table* does not have, or no plan was simulated yet when the search was interrupted.
     """
     if find_zone(timezone) is None:
         raise RecommendError(f"unknown timezone {timezone!r}; use an IANA name such as 'Europe/Berlin'")
@@ -175,6 +175,12 @@ def recommend(
         raise RecommendError(
             f"the limit of throttled units must be between 0 and 100 percent, got {max_throttled_percent:g}"
         )
+    for stream in traffic.rates:
+        if table is not None and stream.index is not None and stream.index not in table.indexes:
+            raise RecommendError(
+                f"traffic {traffic.name} has a column {stream.label}, and the indexes of {table.name} are "
+                f"{', '.join(table.indexes) or 'none'}; remove the column"
+            )
     prices = prices or load_prices()
     simulator = _Simulator(traffic, timezone, table_quota_units, prices, timing or Timing(), table)
     only = None if below_usd is None else _OnlyBest(traffic, prices, max_throttled_percent, below_usd)
