@@ -240,9 +240,10 @@ def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> N
         said = " ".join(done.stdout.split())
         assert [each for each in quoted if " ".join(each.replace("\n> ", " ").split()) not in said] == []
     if page == "docs/quickstart.md":
-        quoted = re.findall(r"^> (.+)$", (ROOT / page).read_text(), re.MULTILINE)
+        quoted = re.findall(r"^> (.+(?:\n> .+)*)", (ROOT / page).read_text(), re.MULTILINE)
         assert len(quoted) == 6
-        assert [line for line in quoted if line not in done.stdout.splitlines()] == []
+        printed = done.stdout.splitlines()
+        assert [each for each in quoted if each.replace("\n> ", " ") not in printed] == []
 
 
 _BOTO3 = 'import boto3; assert boto3.client("dynamodb").list_tables()["TableNames"]'

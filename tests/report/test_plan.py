@@ -128,8 +128,8 @@ GLOBAL = replace(CALM, replicas=(ReplicaSetup(region="us-east-1", read_units=30)
             CALM,
             _plan(windows=(SALE,)),
             [
-                "added at 16:55 FRI Europe/Berlin, floor 400, ceiling 900 (write)",
-                "added at 20:00 FRI Europe/Berlin, floor 70, ceiling 900 (write)",
+                "scheduled action added: 16:55 FRI Europe/Berlin, floor 400, ceiling 900 (write)",
+                "scheduled action added: 20:00 FRI Europe/Berlin, floor 70, ceiling 900 (write)",
                 "high-water mark none → table 30 reads, 400 writes",
             ],
         ),

@@ -167,7 +167,7 @@ def _schedule_changes(both: Sequence[tuple[ResourceSetup, ResourceSetup]], *, is
                     if text not in others:
                         label = str(dimension) if is_alone else f"{new.label} {dimension}"
                         changes.setdefault((text, what), []).append(label)
-    return [f"{what} at {text} ({', '.join(labels)})" for (text, what), labels in changes.items()]
+    return [f"scheduled action {what}: {text} ({', '.join(labels)})" for (text, what), labels in changes.items()]
 
 
 def _scaler_changes(old: TableSetup, new: TableSetup) -> Iterator[str]:
