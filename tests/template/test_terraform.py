@@ -205,6 +205,16 @@ def test_replicas_are_those_of_a_global_table(tmp_path: Path) -> None:
     )
 
 
+def test_replica_of_a_region_that_is_not_known_is_told_in_words(tmp_path: Path) -> None:
+    setup = find_table(load_templates(saved(tmp_path, plan(table(replica=[{"region_name": "eu-west-1"}])))))
+    assert setup.region is None
+    (note,) = (each for each in setup.notes if "replicas" in each)
+    assert note == (
+        "aws_dynamodb_table.orders has 2 replicas: that of its own region, which is not known, is rehearsed, and all "
+        "are paid for; eu-west-1 with the same writes, and with reads at their floors, as their own reads are not known"
+    )
+
+
 def test_replicas_of_an_on_demand_table(tmp_path: Path) -> None:
     planned = plan(
         table(

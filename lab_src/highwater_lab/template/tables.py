@@ -27,8 +27,10 @@ def as_table(
     replica, others = _own_and_others(resolver, properties, logical_id)
     if others:
         names = ", ".join(str(other.get("Region")) for other in others)
+        own = str(replica.get("Region"))
+        own = "that of its own region, which is not known," if is_open(own) else own
         notes.append(
-            f"{logical_id} has {1 + len(others)} replicas: {replica.get('Region')} is rehearsed, and all are paid for; "
+            f"{logical_id} has {1 + len(others)} replicas: {own} is rehearsed, and all are paid for; "
             f"{names} with the same writes, and with reads at their floors, as their own reads are not known"
         )
     is_on_demand = resolver.resolve(properties.get("BillingMode")) == "PAY_PER_REQUEST"
