@@ -67,7 +67,7 @@ def test_all_tables_but_highwaters_own_are_rehearsed_each_under_its_own_traffic(
     done = command("rehearse", apps[1], "--all", "--traffic", "traffic.csv")
     assert (done.returncode, done.stderr) == (0, "")
     first, *lines = done.stdout.splitlines()
-    assert first.startswith("2 tables, 12 alarms, 1 scaler: ")
+    assert first.startswith("2 tables, 14 alarms, 1 scaler: ")
     assert [line.split(":")[0] for line in lines] == [
         "Prod/Shop/Carts",
         "Prod/Shop/Orders",
@@ -77,7 +77,7 @@ def test_all_tables_but_highwaters_own_are_rehearsed_each_under_its_own_traffic(
     ]
     assert "On demand: " in lines[1]
     assert lines[2:4] == [
-        "Prod: 12 alarms, whatever the traffic: 1.20 USD a month.",
+        "Prod: 14 alarms, whatever the traffic: 1.40 USD a month.",
         "Prod: 1 scaler, whatever the traffic: 0.64 USD a month.",
     ]
     assert "; without AWS Config: at most " in lines[4]
