@@ -84,7 +84,10 @@ def test_verdict_is_to_stay_on_demand_only_where_that_keeps_the_limit() -> None:
     assert advised is dearer
     none = replace(FOUND, best=dearer, curve=(throttled,), on_demand=throttled, is_within_limit=False)
     assert verdict(none, 0.005, 20) == (
-        ["on demand: 1,039.00 USD a month, 0.31 % throttled; no plan keeps 0.005 %, the best costs 11.00 more (fixed)"],
+        [
+            "on demand: 1,039.00 USD a month, 0.31 % throttled; no plan keeps 0.005 %, the one that throttles least "
+            "costs 11.00 more (fixed)"
+        ],
         dearer,
     )
     assert verdict(replace(none, best=throttled), 0.005, 20) == (

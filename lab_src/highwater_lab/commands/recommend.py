@@ -191,8 +191,8 @@ def verdict(recommendation: Recommendation, limit: float, least_gain: float) -> 
     less = f"{abs(gain):,.2f} {'less' if gain >= 0 else 'more'}"
     excess = "" if on_demand.throttled_percent <= limit else f", {on_demand.throttled_percent:.2g} % throttled"
     if not recommendation.is_within_limit:
-        least = "the least is throttled there" if best.plan is None else f"the best costs {less} ({best.summary})"
-        told = f"no plan keeps {limit:g} %, {least}"
+        least = f"the one that throttles least costs {less} ({best.summary})"
+        told = f"no plan keeps {limit:g} %, {least if best.plan else 'the least is throttled there'}"
     elif best.plan is None:
         told = "no plan is cheaper within the limit: stay on demand"
     elif advised is on_demand:
