@@ -134,7 +134,7 @@ def test_nobody_can_be_kept_from_asking_by_a_slot_that_is_none_of_the_minute(wok
                 found = super().update_item(**request)
                 return {"Attributes": found["Attributes"] | {"woken": {"N": woken}}}
             condition = request["ConditionExpression"]
-            assert condition == "attribute_not_exists(#woken) OR #woken < :slot OR #woken > :ahead"
+            assert condition == "attribute_not_exists(#woken) OR #woken < :slot OR #woken > :next"
             return super().update_item(**request)
 
     process = Process(Marked(hint=EMPTY))

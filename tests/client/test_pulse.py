@@ -47,7 +47,7 @@ class Table:
         names, values = request["ExpressionAttributeNames"], request["ExpressionAttributeValues"]
         if "ConditionExpression" in request:
             self.elections += 1
-            if int(values[":slot"]["N"]) <= int(item.get("woken", {"N": "0"})["N"]) <= int(values[":ahead"]["N"]):
+            if int(values[":slot"]["N"]) <= int(item.get("woken", {"N": "0"})["N"]) <= int(values[":next"]["N"]):
                 self.lost += 1
                 raise ClientError({"Error": {"Code": "ConditionalCheckFailedException"}}, "UpdateItem")
             item["woken"] = values[":slot"]

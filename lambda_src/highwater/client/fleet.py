@@ -149,11 +149,11 @@ class FleetTable:
                 TableName=self.pulse_table,
                 Key=self._key(minute),
                 UpdateExpression="SET #woken = :slot, #expires = :expires",
-                ConditionExpression="attribute_not_exists(#woken) OR #woken < :slot OR #woken > :ahead",
+                ConditionExpression="attribute_not_exists(#woken) OR #woken < :slot OR #woken > :next",
                 ExpressionAttributeNames={"#woken": WOKEN_ATTRIBUTE, "#expires": TTL_ATTRIBUTE},
                 ExpressionAttributeValues={
                     ":slot": {"N": str(slot)},
-                    ":ahead": {"N": str(slot + _AHEAD_SLOTS)},
+                    ":next": {"N": str(slot + _AHEAD_SLOTS)},
                     ":expires": _expires(minute),
                 },
             )
