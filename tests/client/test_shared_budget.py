@@ -15,13 +15,17 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.config import Config
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 import highwater
-from highwater import PaceError, Pacer, SharedBudget, SharedBudgetError
+from highwater import PaceError, Pacer, Put, SharedBudget, SharedBudgetError
+from highwater.bulk.send import BatchSender, PageReader, WriteJob, job_of
 from highwater.bulk.shared import WhenLost
+from highwater.core.pacing import PageSize
 from highwater.core.shares import Member, lease_ms, members_of_text, members_text
 from highwater.core.units import Dimension
+from tests.client.scripted import ITEM, DynamoDB, throttled
 
 SECOND = 1_000_000_000
 LANE = ("orders", None, Dimension.WRITE)
@@ -198,6 +202,108 @@ def test_write_that_loses_against_another_workers_is_computed_anew() -> None:
     record.before_write = lambda: record.add("other", share=200_000)
     assert record.worker().enter(LANE, RATE, 0) == RATE // 2
     assert (record.losses, record.writes, record.reads) == (1, 1, 2)
+
+
+def _put(client: Any, _pacer: Pacer) -> None:
+    client.put_item(TableName="orders", Item=ITEM)
+
+
+def _send(count: int) -> Callable[[Any, Pacer], None]:
+    def send(client: Any, pacer: Pacer) -> None:
+        jobs = [job_of(number, Put({"pk": str(number), "x": "y" * (30_000 // count)})) for number in range(count)]
+        batch = [job for job in jobs if isinstance(job, WriteJob)]
+        BatchSender(client, pacer, "orders", pause=pacer.pause).send(batch)
+
+    return send
+
+
+def _read(client: Any, pacer: Pacer) -> None:
+    size = PageSize(200_000, is_consistent=False)
+    PageReader(client, pacer, "orders", None, size, {"TableName": "orders"}, pause=pacer.pause).read(0, None)
+
+
+DONE = {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": 30.0}, "ScannedCount": 10, "Items": []}
+SENT_BATCH = {"ConsumedCapacity": [DONE["ConsumedCapacity"]]}
+FAILED = (500, {"__type": "InternalServerError"})
+LEFT = {"UnprocessedItems": {"orders": [{"PutRequest": {"Item": {"pk": {"S": "1"}, "x": {"S": "y" * 15_000}}}}]}}
+
+
+@pytest.mark.parametrize(
+    ("dimension", "attempts", "send", "done", "failures"),
+    [
+        pytest.param(Dimension.WRITE, 3, _put, DONE, [FAILED] * 2, id="request of a paced session"),
+        pytest.param(Dimension.WRITE, 1, _send(1), DONE, [FAILED] * 2, id="put"),
+        pytest.param(Dimension.WRITE, 1, _send(2), SENT_BATCH, [(200, SENT_BATCH | LEFT)], id="rest of a batch"),
+        pytest.param(Dimension.READ, 1, _read, DONE, [FAILED] * 2, id="page"),
+    ],
+)
+def test_request_that_is_sent_again_asks_for_no_larger_share(
+    dynamodb: tuple[DynamoDB, boto3.Session, str],
+    monkeypatch: pytest.MonkeyPatch,
+    dimension: Dimension,
+    attempts: int,
+    send: Callable[[Any, Pacer], None],
+    done: dict[str, Any],
+    failures: list[tuple[int, dict[str, Any]]],
+) -> None:
+    server, session, url = dynamodb
+    record = Record()
+    monkeypatch.setattr("botocore.endpoint.time.sleep", record.pause)
+    record.add("other", share=RATE // 2, wants=RATE, seconds=55)
+    pacer = Pacer(clock=lambda: record.now, pause=record.pause, shared=record.worker(), starts_full=False)
+    pacer.limit("orders", dimension, 600)
+    pacer.ignore_throttles("orders", dimension)
+    if attempts > 1:
+        highwater.pace(session, write=600, pacer=pacer)
+    retries: Any = {"mode": "standard", "total_max_attempts": attempts}
+    client = session.client("dynamodb", endpoint_url=url, config=Config(retries=retries))
+    server.answers = [(200, done)]
+    for _ in range(6):
+        record.now += SECOND
+        send(client, pacer)
+    server.answers = [*failures, (200, done)]
+    for _ in range(2):
+        record.now += 2 * SECOND
+        send(client, pacer)
+    # about 30 units a second were used, and a quarter more is asked for, although the later attempts had to wait
+    assert [each.wants <= 60_000 for each in record.members if each.id != "other"] == [True]
+    client.close()
+
+
+def test_worker_whose_requests_are_throttled_and_tried_again_leaves_a_calm_one_its_share(
+    dynamodb: tuple[DynamoDB, boto3.Session, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, session, url = dynamodb
+    record = Record()
+    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
+    calm = Pacer(clock=lambda: record.now, pause=record.pause, shared=record.worker(), starts_full=False)
+    calm.limit("orders", Dimension.WRITE, 600)
+
+    def meanwhile(seconds: float) -> None:
+        record.pause(seconds)
+        calm.settle(calm.wait({AT: 1.0}), {AT: 1.0})
+
+    worker = record.worker()
+    worker.pause = meanwhile
+    throttling = Pacer(clock=lambda: record.now, pause=meanwhile, shared=worker, starts_full=False)
+    highwater.pace(session, write=600, pacer=throttling)
+    retries: Any = {"mode": "standard", "total_max_attempts": 3}
+    client = session.client("dynamodb", endpoint_url=url, config=Config(retries=retries))
+    answer = (200, {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": 6.0}})
+    began, shares = record.now, []
+    for number in range(1_200):
+        # 470 units a second of one, and 60 of the other, each of whose requests is throttled twice in 5 of 40 seconds
+        record.now = max(record.now, began + number * SECOND // 10)
+        calm.settle(calm.wait({AT: 47.0}), {AT: 47.0})
+        seconds = (record.now - began) / SECOND
+        server.answers = [throttled(), throttled(), answer] if seconds % 40 >= 35 else [answer]
+        client.put_item(TableName="orders", Item=ITEM)
+        if seconds > 20:
+            shares.append((calm.rate("orders", *AT[1]), min(each.wants for each in record.members)))
+    assert throttling.spent("orders", *AT[1])[1] > 100
+    assert min(share or 0 for share, _ in shares) >= 500
+    assert max(wants for _, wants in shares) <= 100_000
+    client.close()
 
 
 @pytest.mark.parametrize("leases", [1.0, 1.5, 3.0])

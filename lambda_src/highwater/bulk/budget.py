@@ -95,6 +95,11 @@ class Retries:
     _throttled: int = 0
     _failed: int = 0
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether an attempt has failed, so that the next one is a retry."""
+        return self._throttled + self._failed > 0
+
     def pause_after(self, error: Exception, *, is_throttled: bool) -> float:
         """Return the seconds to wait before the next attempt; raises `PacedWorkError` if there is to be none."""
         if is_throttled:
@@ -269,8 +274,10 @@ class Pacer:
         with self._lock:
             self._unbraked.add((table, dimension))
 
-    def wait(self, costs: Costs) -> Paid:
-        """Pay for a request and block until it may be sent; requests are served in the order of their calls.
+    def wait(self, costs: Costs, *, is_retry: bool = False) -> Paid:
+        """Pay for an attempt and block until it may be sent; attempts are served in the order of their calls.
+
+        A retry is no new demand for a share of the budget: `is_retry` says that the request was paid for before.
 
         Raises `SharedBudgetError` if the budget is shared, and its record cannot be written at all.
         """
@@ -294,7 +301,7 @@ class Pacer:
             self.settle(paid, {})
             raise
         if self.shared is not None:
-            for lane in lanes:
+            for lane in () if is_retry else lanes:
                 self.shared.note(lane, has_waited=paid.has_waited)
             # leases may end while the request waits for its turn, and others while it waits for a new one of these
             while lost := [lane for lane in lanes if not self.shared.may_send(lane)]:
@@ -334,9 +341,10 @@ class Pacer:
                 goal = self._goal(table, (index, dimension))
                 known = self._budgets.get((table, (index, dimension)))
                 spent = 0 if known is None else known.spent
+                brakes = [budget.brake.percent for at, budget in self._budgets.items() if self._lane_of(at) == lane]
             if goal is None or self.shared is None:
                 continue
-            parts = min(self.shared.enter(lane, goal, spent) * _WHOLE // goal, _WHOLE)
+            parts = min(self.shared.enter(lane, goal, spent, min(brakes, default=100)) * _WHOLE // goal, _WHOLE)
             with self._lock:
                 if self._shares.get(lane) == parts:
                     continue

@@ -377,7 +377,7 @@ class _Reader:
         has_budget = self.pacer.rate(self.table, self.index, Dimension.READ) is not None
         retries = Retries(lambda error: self._why(key, error), is_patient=has_budget)
         while True:
-            paid = self.pacer.wait({at: expected})
+            paid = self.pacer.wait({at: expected}, is_retry=retries.has_failed)
             if self.is_stopped.is_set():
                 self.pacer.settle(paid, {})
                 raise PacedWorkError(f"{self.what} of {self.table}, key {key!r}: it was closed before its end")

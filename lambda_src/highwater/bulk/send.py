@@ -60,7 +60,7 @@ class PageReader:
         while True:
             with self._lock:
                 limit, expected = self.size.limit, self.size.milliunits / 1_000
-            paid = _pay(self.pacer, {at: expected}, self.is_stopped)
+            paid = _pay(self.pacer, {at: expected}, self.is_stopped, is_retry=retries.has_failed)
             sent_at = self.pacer.clock()
             try:
                 page: dict[str, Any] = self.client.scan(
@@ -93,9 +93,9 @@ class WorkEndedError(PacedWorkError):
     """The work ended while a request waited for its budget; it was not sent."""
 
 
-def _pay(pacer: Pacer, costs: Costs, is_stopped: threading.Event) -> Paid:
+def _pay(pacer: Pacer, costs: Costs, is_stopped: threading.Event, *, is_retry: bool) -> Paid:
     """Wait for the budget; raises `WorkEndedError` if the work has ended meanwhile, and pays nothing then."""
-    paid = pacer.wait(costs)
+    paid = pacer.wait(costs, is_retry=is_retry)
     if is_stopped.is_set():
         pacer.settle(paid, {})
         raise WorkEndedError("the work has ended")
@@ -255,7 +255,8 @@ class BatchSender:
         sent, tries = Sent(), 0
         while members:
             try:
-                answer = self._call("batch_write_item", _units_of(members), RequestItems={self.table: members})
+                requested = {self.table: members}
+                answer = self._call("batch_write_item", _units_of(members), is_rest=tries > 0, RequestItems=requested)
             except _RefusedItemError:
                 # DynamoDB validates the whole batch before it writes any of it; sent one by one, the invalid ones show
                 return sum((self._send_one(job) for job in jobs), sent)
@@ -277,7 +278,8 @@ class BatchSender:
         return sent
 
     def _send_one(self, job: WriteJob) -> Sent:
-        operation, members = "put_item", {"Item": job.raw}
+        operation = "put_item"
+        members: dict[str, Any] = {"Item": job.raw}
         if isinstance(job.action, Delete):
             operation, members = "delete_item", {"Key": job.raw}
         elif isinstance(job.action, Update):
@@ -291,12 +293,16 @@ class BatchSender:
         self.on_written(job)
         return Sent(units=_units(answer))
 
-    def _call(self, operation: str, units: int, **members: Any) -> dict[str, Any]:
-        """Pay for, send and settle one request; retry it while it is throttled, conflicts or fails."""
+    def _call(self, operation: str, units: int, *, is_rest: bool = False, **members: Any) -> dict[str, Any]:
+        """Pay for, send and settle one request; retry it while it is throttled, conflicts or fails.
+
+        `is_rest` marks what an earlier request left unprocessed.
+        """
         expected: Costs = {(self.table, (None, _WRITE)): float(units)}
         retries, conflicts = Retries(self._why), 0
         while True:
-            paid = _pay(self.pacer, expected, self.is_stopped)
+            is_retry = is_rest or conflicts > 0 or retries.has_failed
+            paid = _pay(self.pacer, expected, self.is_stopped, is_retry=is_retry)
             sent_at = self.pacer.clock()
             try:
                 answer: dict[str, Any] = getattr(self.client, operation)(**members, ReturnConsumedCapacity="INDEXES")

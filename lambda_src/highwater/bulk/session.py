@@ -122,12 +122,16 @@ def _session_of(session_or_client: Any) -> Any:
 
 @dataclass(slots=True)
 class _Paced:
-    """A request, the amount paid for its present attempt, and its kind, by which mean costs are recorded."""
+    """A request, the amount paid for its present attempt, and its kind, by which mean costs are recorded.
+
+    `attempts` is the number of those that were paid for.
+    """
 
     request: Request
     kind: str
     expected: Costs
     paid: Paid | None = None
+    attempts: int = 0
 
 
 @dataclass(slots=True)
@@ -194,7 +198,8 @@ class Pacing:
     def _send(self, request: Any, **_: Any) -> None:
         paced: _Paced | None = request.context.get(self._id)
         if paced is not None:
-            paced.paid = self.pacer.wait(paced.expected)
+            paced.attempts += 1
+            paced.paid = self.pacer.wait(paced.expected, is_retry=paced.attempts > 1)
 
     @quietly
     def _attempt(self, parsed_response: Any, context: dict[str, Any], **_: Any) -> None:

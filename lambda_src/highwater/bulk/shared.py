@@ -64,6 +64,7 @@ class _Lease:
     renews_at: int = -1
     asks_at: int = -1
     known: int = 1
+    wants: int = 0
     demand: float = 0.0
     spent_before: int = 0
     since: int = -1
@@ -180,13 +181,14 @@ class SharedBudget:
         self._time = AwsTime(lambda: self.clock(), lambda: self.wall())
         _BUDGETS.add(self)
 
-    def enter(self, lane: Lane, rate: int, spent: int) -> int:
+    def enter(self, lane: Lane, rate: int, spent: int, percent: int = 100) -> int:
         """Return this worker's share of a lane, in thousandths of a unit per second; waits until it has one.
 
         Args:
             lane: The table, the index if it is read, and the dimension.
             rate: The rate of the whole budget, in thousandths of a unit per second.
             spent: What this worker has consumed so far, in thousandths of a unit.
+            percent: How much of its share it uses at most, 1 to 100, since requests were throttled.
 
         Raises `SharedBudgetError` if the record was never reached, and another try would not help.
         """
@@ -200,7 +202,7 @@ class SharedBudget:
             else:
                 lease.lock.acquire()
             try:
-                self._renew_if_due(lane, lease, rate, spent)
+                self._renew_if_due(lane, lease, rate, spent, percent)
                 if lease.is_live(self.clock(), self.wall()):
                     if lease.share:
                         return lease.share
@@ -220,7 +222,7 @@ class SharedBudget:
         return is_on_its_own or lease.is_live(self.clock(), self.wall())
 
     def note(self, lane: Lane, *, has_waited: bool) -> None:
-        """Count a request, and whether it had to wait; retries are not counted."""
+        """Count a request by its first attempt, and whether that had to wait; the caller leaves retries out."""
         lease = self._lease(lane)
         lease.requests += 1
         lease.waited += has_waited
@@ -258,11 +260,11 @@ class SharedBudget:
                 found = self._leases.setdefault(lane, _Lease())
         return found
 
-    def _renew_if_due(self, lane: Lane, lease: _Lease, rate: int, spent: int) -> None:
+    def _renew_if_due(self, lane: Lane, lease: _Lease, rate: int, spent: int, percent: int) -> None:
         now = self.clock()
         if now < lease.asks_at or (lease.is_live(now, self.wall()) and now < lease.renews_at):
             return
-        wants = self._wants(lease, now, rate, spent)
+        wants = self._wants(lease, now, rate, spent, percent)
         wall = self.wall()
         try:
             own, members = self._change(
@@ -282,14 +284,21 @@ class SharedBudget:
         lease.requests, lease.waited, lease.since, lease.spent_before = 0, 0, self.clock(), spent
         lease.renewals += 1
 
-    def _wants(self, lease: _Lease, now: int, rate: int, spent: int) -> int:
-        """Return what this worker would use: all at the start of work, or if half of its requests had to wait."""
+    def _wants(self, lease: _Lease, now: int, rate: int, spent: int, percent: int) -> int:
+        """Return what this worker would use: all at the start of work, or if half of its requests had to wait.
+
+        While throttles hold it below its share, requests wait for that: then it asks for no more than it did before.
+        """
         is_new = not lease.share or not lease.is_live(now, self.wall())
-        if is_new or lease.waited * 2 >= max(lease.requests, 1):
+        if is_new or (percent == 100 and lease.waited * 2 >= max(lease.requests, 1)):
+            lease.wants = rate
             return rate
-        used = (spent - lease.spent_before) * NANOSECONDS / max(now - lease.since, 1)
+        # the share of which it used its percentage
+        used = (spent - lease.spent_before) * NANOSECONDS * 100 / (max(now - lease.since, 1) * percent)
         lease.demand += _WEIGHT * (used - lease.demand) if lease.demand else used
-        return min(round(max(lease.demand, used) * _SPARE), rate)
+        most = rate if percent == 100 else min(lease.wants, rate)
+        lease.wants = min(round(max(lease.demand, used) * _SPARE), most)
+        return lease.wants
 
     def _bear(self, lease: _Lease, error: Exception) -> None:
         """Go on with the present lease after a renewal that failed, unless nothing but a change by hand would help."""
