@@ -50,10 +50,11 @@ class Record:
     before_write: Callable[[], None] | None = None
     key: dict[str, Any] = field(default_factory=dict)
 
-    def worker(self, *, when_lost: WhenLost = "stop") -> SharedBudget:
+    def worker(self, *, when_lost: WhenLost = "stop", workers: int | None = None) -> SharedBudget:
         return SharedBudget(
             name="nightly",
             when_lost=when_lost,
+            workers=workers,
             clock=lambda: self.now,
             wall=self.wall,
             pause=self.pause,
@@ -356,6 +357,60 @@ def test_service_falls_to_its_part_of_the_rate_by_the_workers_known_last() -> No
     assert worker.enter(LANE, RATE, 0) == RATE
 
 
+def test_service_that_starts_while_the_table_is_silent_waits_for_its_first_lease() -> None:
+    record = Record(error=GONE)
+    worker = record.worker(when_lost="known share")
+    began = record.now
+
+    def back_in_time(seconds: float) -> None:
+        record.pause(seconds)
+        record.error = GONE if record.now < began + 90 * SECOND else None
+
+    worker.pause = back_in_time
+    assert not worker.may_send(LANE)
+    assert worker.enter(LANE, RATE, 0) == RATE
+    assert 90 * SECOND <= record.now - began <= 92 * SECOND
+
+
+def test_services_that_all_start_while_the_table_is_silent_keep_to_the_rate_by_their_stated_number() -> None:
+    record = Record(error=GONE)
+    pacers = [
+        Pacer(
+            clock=lambda: record.now,
+            pause=record.pause,
+            starts_full=False,
+            shared=record.worker(when_lost="known share", workers=8),
+        )
+        for _ in range(8)
+    ]
+    began, sent = record.now, list[int]()
+    for pacer in pacers:
+        pacer.limit("orders", Dimension.WRITE, 600)
+    while record.now < began + 20 * SECOND:
+        # whoever may send at once does so
+        while ready := [pacer for pacer in pacers if not pacer.seconds_until({AT: 1.0})]:
+            for pacer in ready:
+                pacer.wait({AT: 1.0})
+                sent.append(record.now)
+        record.now += SECOND // 4
+    for seconds in (1, 5, 20):
+        most = max(sum(at <= each < at + seconds * SECOND for each in sent) for at in sent[::100])
+        assert most <= 600 * (seconds + 1)
+    assert len(sent) >= 600 * 18
+    # once the table answers they lease, and what was stated divides nothing any more
+    record.error = None
+    assert record.worker(when_lost="known share", workers=8).enter(LANE, RATE, 0) == RATE
+
+
+def test_service_that_loses_its_lease_divides_by_the_stated_number_if_it_knew_fewer() -> None:
+    record = Record()
+    worker = record.worker(when_lost="known share", workers=5)
+    assert worker.enter(LANE, RATE, 0) == RATE
+    record.error = GONE
+    record.now += 30 * SECOND
+    assert worker.enter(LANE, RATE, 0) == RATE // 5
+
+
 @pytest.mark.parametrize("clock", ["monotonic", "wall"])
 def test_worker_that_was_frozen_past_its_lease_does_not_send_before_it_has_another(clock: str) -> None:
     record = Record()
@@ -509,6 +564,13 @@ def test_name_is_checked(name: str) -> None:
 def test_what_to_do_without_the_table_is_checked() -> None:
     with pytest.raises(ValueError, match=r"^budget b: when_lost: got 'go on', allowed: 'stop', 'known share'$"):
         SharedBudget(name="b", when_lost="go on")  # type: ignore[arg-type] # that is the test
+
+
+@pytest.mark.parametrize(("workers", "when_lost"), [(0, "known share"), (7, "stop")])
+def test_number_of_workers_is_checked(workers: int, when_lost: WhenLost) -> None:
+    message = f"budget b: workers: got {workers} with when_lost={when_lost!r}, allowed: 1 or more with 'known share'"
+    with pytest.raises(ValueError, match=rf"^{re.escape(message)}$"):
+        SharedBudget(name="b", when_lost=when_lost, workers=workers)
 
 
 def test_log_does_not_repeat_itself(caplog: pytest.LogCaptureFixture) -> None:

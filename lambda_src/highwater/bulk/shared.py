@@ -63,7 +63,7 @@ class _Lease:
     wall_end: float = 0.0
     renews_at: int = -1
     asks_at: int = -1
-    known: int = 1
+    known: int = 0
     wants: int = 0
     demand: float = 0.0
     spent_before: int = 0
@@ -140,6 +140,9 @@ class SharedBudget:
         session: The boto3 session whose credentials are used. By default a new one.
         when_lost: What to do once the lease has ended and the table does not answer: `stop`, which waits until it does,
             for batch work; or `known share`, the rate divided by the number of workers known last, for services.
+        workers: For `known share`, the most workers that there may ever be at once, 1 or more. Without a lease the rate
+            is divided by so many at least, also by a worker that starts while the table does not answer. By default
+            such a worker waits for its first lease, as it cannot know how many others have started.
         clock: Monotonic clock, in nanoseconds.
         wall: Seconds since 1970.
         pause: Sleeps for the given number of seconds.
@@ -157,6 +160,7 @@ class SharedBudget:
     coordinator: str | None = None
     session: Any = None
     when_lost: WhenLost = "stop"
+    workers: int | None = None
     clock: Callable[[], int] = lambda: time.monotonic_ns()
     wall: Callable[[], float] = lambda: time.time()
     pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
@@ -170,13 +174,16 @@ class SharedBudget:
     _time: AwsTime = field(init=False)
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for a name or *when_lost* that is not allowed, `TypeError` for another session."""
+        """Raise `ValueError` for a name, *when_lost* or *workers* not allowed, `TypeError` for another session."""
         if not 1 <= len(self.name) <= MOST_BUDGET_CHARACTERS:
             message = f"budget: name: got {self.name[:120]!r}, allowed: 1 to {MOST_BUDGET_CHARACTERS} characters"
             raise ValueError(message)
         if self.when_lost not in ("stop", "known share"):
             message = f"budget {self.name}: when_lost: got {self.when_lost!r}, allowed: 'stop', 'known share'"
             raise ValueError(message)
+        if self.workers is not None and (self.workers < 1 or self.when_lost != "known share"):
+            message = f"got {self.workers} with when_lost={self.when_lost!r}, allowed: 1 or more with 'known share'"
+            raise ValueError(f"budget {self.name}: workers: {message}")
         check_session(self.session, "budget: session")
         self._time = AwsTime(lambda: self.clock(), lambda: self.wall())
         _BUDGETS.add(self)
@@ -206,8 +213,8 @@ class SharedBudget:
                 if lease.is_live(self.clock(), self.wall()):
                     if lease.share:
                         return lease.share
-                elif lease.renewals and self.when_lost == "known share" and self.clock() < lease.asks_at:
-                    return max(rate // lease.known, 1)
+                elif (known := self._known(lease)) and self.clock() < lease.asks_at:
+                    return max(rate // known, 1)
                 now = self.clock()
                 due = max(lease.asks_at, lease.renews_at if lease.is_live(now, self.wall()) else 0)
                 # in steps, so that a worker that is to stop does so
@@ -218,8 +225,7 @@ class SharedBudget:
     def may_send(self, lane: Lane) -> bool:
         """Whether the lease lasts, after a request has waited for its turn; a lost one counts as `when_lost` says."""
         lease = self._lease(lane)
-        is_on_its_own = self.when_lost == "known share" and lease.renewals > 0
-        return is_on_its_own or lease.is_live(self.clock(), self.wall())
+        return self._known(lease) > 0 or lease.is_live(self.clock(), self.wall())
 
     def note(self, lane: Lane, *, has_waited: bool) -> None:
         """Count a request by its first attempt, and whether that had to wait; the caller leaves retries out."""
@@ -250,6 +256,10 @@ class SharedBudget:
         """Begin as a worker of its own; called by itself in forked processes."""
         self._id, self._leases, self._making = uuid.uuid4().hex[:12], {}, threading.RLock()
         self._dynamodb = None
+
+    def _known(self, lease: _Lease) -> int:
+        """Return by how many workers the rate is divided without a lease; 0 if nothing is sent then."""
+        return max(lease.known, self.workers or 0) if self.when_lost == "known share" else 0
 
     def _lease(self, lane: Lane) -> _Lease:
         found = self._leases.get(lane)
