@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,6 +56,27 @@ def test_what_a_scan_wrote_can_be_loaded_into_another_table(stage: Stage, tmp_pa
         "x": {"S": ""},
     }
     assert sorted(each.name for each in tmp_path.iterdir()) == ["orders.jsonl", "written.jsonl.zst"]
+
+
+def test_shadow_waits_for_nothing_and_says_how_much_longer_it_would_have_taken(stage: Stage, tmp_path: Path) -> None:
+    stage.make("shadowed")
+    path = tmp_path / "orders.jsonl"
+    path.write_text(typed(300))
+    shadow = ("load", "shadowed", "--write", "2", "--budget", "nightly", "--shadow", "--from", str(path))
+    status, _, told = stage.run(*shadow)
+    found = re.fullmatch(
+        r"300 items put, 300\.0 write units consumed; a shadow: within the rate it would have taken ([\d.]+) seconds "
+        r"more\n",
+        told,
+    )
+    assert status == 0
+    assert found is not None, told
+    # 300 units at two a second, without the time of the shadow itself
+    assert 90 <= float(found.group(1)) <= 150
+    status, said, _ = stage.run(*shadow, "--json")
+    document = json.loads(said)
+    assert (status, document["items"]) == (0, 300)
+    assert 90 <= document["seconds_behind"] <= 150
 
 
 def test_objects_csv_and_exports_are_read(stage: Stage, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import signal
 from collections.abc import Iterator
@@ -69,6 +70,25 @@ def test_items_go_to_standard_output_and_the_sum_to_standard_error(stage: Stage)
     assert status == 0
     assert sorted(said.splitlines()) == [json.dumps({"Item": {"pk": {"S": f"order-{n:05}"}}}) for n in range(7)]
     assert told.startswith("3,000 items read, ")
+
+
+def test_shadow_waits_for_nothing_and_says_how_much_longer_it_would_have_taken(stage: Stage, tmp_path: Path) -> None:
+    # without a coordinator, a budget that was leased would be an error
+    shadow = ("scan", "orders", "--read", "2", "--budget", "nightly", "--shadow")
+    status, _, told = stage.run(*shadow)
+    found = re.fullmatch(
+        r"3,000 items read, ([\d.]+) read units consumed; a shadow: within the rate it would have taken ([\d.]+) "
+        r"seconds more\n",
+        told,
+    )
+    assert status == 0
+    assert found is not None, told
+    units, seconds = (float(each) for each in found.groups())
+    # the time of the shadow itself is not among them
+    assert units / 2 - 60 <= seconds <= units / 2
+    status, said, _ = stage.run(*shadow, "--json", "--to", str(tmp_path / "orders.jsonl"))
+    assert status == 0
+    assert units / 2 - 60 <= json.loads(said)["seconds_behind"] <= units / 2
 
 
 def test_scan_that_is_killed_goes_on_and_writes_each_item_once(stage: Stage, tmp_path: Path) -> None:

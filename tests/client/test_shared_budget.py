@@ -463,6 +463,8 @@ def test_shadow_counts_what_would_have_waited_and_waits_for_nothing() -> None:
     for _ in range(3):
         pacer.wait({AT: 10.0})
     assert pacer.shadow_seconds == pytest.approx(1 + 2 + 3)
+    # the next one would be sent after three seconds, which have not passed
+    assert pacer.seconds_behind() == pytest.approx(3, abs=0.001)
 
 
 def test_share_is_given_back_and_the_next_request_leases_anew() -> None:

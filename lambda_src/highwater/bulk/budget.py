@@ -290,9 +290,9 @@ class Pacer:
             start = max((budget.bucket.starts_at(now, price[at]) for at, budget in found.items()), default=now)
             for at, budget in found.items():
                 budget.bucket.reserve(start, price[at])
+            if self.is_shadow:
+                self.shadow_seconds += (start - now) / NANOSECONDS
         paid = Paid({at: price[at] for at in found}, has_waited=start > now)
-        if self.is_shadow:
-            self.shadow_seconds += (start - now) / NANOSECONDS
         try:
             while not self.is_shadow and (left := start - self.clock()) > 0:
                 self.pause(left / NANOSECONDS)
@@ -317,6 +317,13 @@ class Pacer:
                 for at, units in costs.items()
                 if (budget := self._budget(at, now)) is not None
             ]
+        return (max(starts, default=now) - now) / NANOSECONDS
+
+    def seconds_behind(self) -> float:
+        """Return how much later a shadow's requests would have been sent by now if they had kept to the budgets."""
+        with self._lock:
+            now = self.clock()
+            starts = [budget.bucket.starts_at(now, 1) for budget in self._budgets.values()]
         return (max(starts, default=now) - now) / NANOSECONDS
 
     def give_back(self, table: str | None = None) -> None:

@@ -21,7 +21,15 @@ from highwater.bulk.budget import describe_table
 from highwater.bulk.items import Unreadable
 from highwater.bulk.write import PacedWrite
 from highwater.cli.items import InputError, Line, read_lines
-from highwater.cli.options import NO_REGION, RateType, account_options, as_json_option, pace_options
+from highwater.cli.options import (
+    NO_REGION,
+    RateType,
+    account_options,
+    as_json_option,
+    pace_options,
+    shadow_document,
+    shadow_text,
+)
 from highwater.cli.terminal import open_console, say, stopped_by_signals
 from highwater.core.limits import unit_hour_micro_usd
 from highwater.core.units import Dimension
@@ -201,7 +209,7 @@ def load(
         _end_early(str(error), place, _FINDING)
     if came and not work.is_done(done):
         _end_early("interrupted", place, 128 + came[0])
-    _print(done, rejects, as_json=as_json)
+    _print(done, rejects, pacing, as_json=as_json)
     if done.rejected:
         raise click.exceptions.Exit(_FINDING)
 
@@ -311,11 +319,13 @@ def _end_early(why: str, place: Path | None, status: int) -> None:
     raise click.exceptions.Exit(status)
 
 
-def _print(done: WriteProgress, rejects: Path | None, *, as_json: bool) -> None:
+def _print(done: WriteProgress, rejects: Path | None, pacing: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"items": done.done, "units": done.units, "rejected": done.rejected}))
+        document = {"items": done.done, "units": done.units, "rejected": done.rejected}
+        click.echo(json.dumps(document | shadow_document(pacing)))
         return
-    say(f"{done.done - done.rejected:,} items put, {done.units:,.1f} write units consumed", err=True)
+    put = f"{done.done - done.rejected:,} items put, {done.units:,.1f} write units consumed"
+    say(f"{put}{shadow_text(pacing)}", err=True)
     if done.rejected:
         say(f"{done.rejected:,} items rejected, with the reasons in {rejects}", err=True)
 

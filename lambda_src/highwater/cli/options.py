@@ -11,6 +11,7 @@ import botocore.session
 import click
 from botocore.exceptions import ProfileNotFound
 
+from highwater import Pacer
 from highwater.core.pacing import Start
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -98,9 +99,32 @@ def pace_options(command: F) -> F:
         metavar="NAME",
         help="Share the rate with all workers that give this name, on this machine and others; needs a coordinator.",
     )
+    @click.option(
+        "--shadow",
+        "is_shadow",
+        is_flag=True,
+        help="Wait for nothing, and say at the end how much longer it would have taken within the rate. It takes no "
+        "share of --budget: the rate is compared with this work alone.",
+    )
     @functools.wraps(command)
-    def with_pacing(*arguments: Any, **options: Any) -> Any:
+    def with_pacing(*arguments: Any, is_shadow: bool, **options: Any) -> Any:
         pacing = {name: options.pop(name) for name in _NAMES}
+        if is_shadow:
+            pacing |= {"budget": None, "pacer": Pacer(starts_full=False, is_shadow=True)}
         return command(*arguments, pacing=pacing, **options)
 
     return with_pacing  # type: ignore[return-value] # click's own decorators change the signature too
+
+
+def shadow_text(pacing: dict[str, Any]) -> str:
+    """Return what `--shadow` adds to the line at the end of work; nothing without it."""
+    pacer: Pacer | None = pacing.get("pacer")
+    if pacer is None:
+        return ""
+    return f"; a shadow: within the rate it would have taken {pacer.seconds_behind():,.1f} seconds more"
+
+
+def shadow_document(pacing: dict[str, Any]) -> dict[str, float]:
+    """Return what `--shadow` adds to the document at the end of work; nothing without it."""
+    pacer: Pacer | None = pacing.get("pacer")
+    return {} if pacer is None else {"seconds_behind": round(pacer.seconds_behind(), 1)}

@@ -18,7 +18,15 @@ from botocore.exceptions import BotoCoreError
 from highwater import PacedScan, PacedWorkError, PaceError, ScanPlan, ScanProgress, SharedBudgetError
 from highwater.bulk.checkpoint import Checkpoint
 from highwater.cli.items import ItemOutput, OutputError
-from highwater.cli.options import NO_REGION, RateType, account_options, as_json_option, pace_options
+from highwater.cli.options import (
+    NO_REGION,
+    RateType,
+    account_options,
+    as_json_option,
+    pace_options,
+    shadow_document,
+    shadow_text,
+)
 from highwater.cli.terminal import open_console, say, stopped_by_signals
 from highwater.core import Dimension
 from highwater.core.limits import unit_hour_micro_usd
@@ -111,9 +119,10 @@ def scan(
     except (PacedWorkError, PaceError, SharedBudgetError, OutputError) as error:
         raise click.UsageError(str(error)) from error
     if as_json and path is not None:
-        click.echo(json.dumps({"scanned": scanned, "units": units, "path": str(path)}))
+        document = {"scanned": scanned, "units": units, "path": str(path)}
+        click.echo(json.dumps(document | shadow_document(pacing)))
     else:
-        say(f"{scanned:,} items read, {units:,.1f} read units consumed", err=True)
+        say(f"{scanned:,} items read, {units:,.1f} read units consumed{shadow_text(pacing)}", err=True)
 
 
 def _run(paced: PacedScan, path: Path | None, place: Path | None, *, is_resumed: bool) -> tuple[int, float]:
