@@ -38,6 +38,8 @@ class Worker:
         seconds: How long it works.
         skew: By how much its clock is off.
         acts: What to do before each write: gets the clock and the seconds since the start.
+        estimate: The units that it pays for each write before it knows what was consumed.
+        settles: Whether it replaces them afterwards by what was consumed.
         sent: The time, and the units, of each write.
     """
 
@@ -46,6 +48,7 @@ class Worker:
     seconds: float = 120
     skew: float = 0.0
     acts: Callable[[Worker, SeatClock, float], None] = lambda *_: None
+    estimate: float = COST
     settles: bool = True
     sent: list[tuple[float, float]] = field(default_factory=list)
     is_gone: bool = False
@@ -68,7 +71,7 @@ class Worker:
         began = clock.time()
         while (since := clock.time() - began) < self.seconds:
             self.acts(self, clock, since)
-            paid = self.pacer.wait({("orders", (None, Dimension.WRITE)): float(COST)})
+            paid = self.pacer.wait({("orders", (None, Dimension.WRITE)): self.estimate})
             item = {"pk": {"S": f"{self.name}-{len(self.sent)}"}, "x": {"S": "y" * SIZE}}
             dynamodb.put_item(TableName="orders", Item=item)
             self.sent.append((clock.time(), COST))
@@ -124,7 +127,7 @@ def cloud() -> Iterator[LocalCloud]:
 def _check_bound(workers: list[Worker]) -> None:
     """In each window all workers together consume what the page on budgets says at most."""
     sent = sorted(each for worker in workers for each in worker.sent)
-    under_way = COST * len(workers)
+    under_way = sum(max((cost for _, cost in worker.sent), default=0.0) for worker in workers)
     for seconds in (1, 2, 5, 10, 30, 60):
         first, total = 0, 0.0
         for at, cost in sent:
@@ -187,11 +190,29 @@ def test_worker_that_was_frozen_past_its_lease_sends_nothing_under_the_old_one(c
     assert _units(workers, 75, 105)["frozen"] >= 0.85 * RATE * 30 / 3
 
 
-def test_worker_that_never_settles_keeps_to_its_estimates(cloud: LocalCloud) -> None:
-    workers = [Worker(cloud, name, seconds=80, settles=name != "unsettled") for name in ("a", "unsettled")]
+WRONG_BY_HALF = [COST * 0.5, COST * 1.5]
+
+
+@pytest.mark.parametrize("estimate", WRONG_BY_HALF)
+def test_worker_whose_estimates_are_wrong_has_its_share_and_keeps_within_the_bound_as_it_settles(
+    cloud: LocalCloud, estimate: float
+) -> None:
+    workers = [Worker(cloud, "a", seconds=80), Worker(cloud, "wrong", seconds=80, estimate=estimate)]
     play(cloud.control, workers)
     _check_bound(workers)
-    assert _units(workers, 20, 80)["unsettled"] <= RATE * 60 * 0.55
+    fair = RATE * 60 / 2
+    assert all(0.9 * fair <= each <= 1.1 * fair for each in _units(workers, 20, 80).values())
+
+
+@pytest.mark.parametrize("estimate", WRONG_BY_HALF)
+def test_worker_that_never_settles_keeps_within_the_bound_by_its_estimates(cloud: LocalCloud, estimate: float) -> None:
+    exact, wrong = Worker(cloud, "a", seconds=80), Worker(cloud, "wrong", seconds=80, estimate=estimate, settles=False)
+    play(cloud.control, [exact, wrong])
+    _check_bound([exact, Worker(cloud, "wrong", sent=[(at, estimate) for at, _ in wrong.sent])])
+    consumed, fair = _units([exact, wrong], 20, 80), RATE * 60 / 2
+    # what it consumes is its share, times the cost by the estimate; the other's share does not suffer
+    assert 0.9 * fair <= consumed["wrong"] * estimate / COST <= 1.1 * fair
+    assert 0.9 * fair <= consumed["a"] <= 1.1 * fair
 
 
 @pytest.mark.parametrize("leases", [1.0, 1.5, 3.0])
