@@ -205,6 +205,32 @@ def test_assert_floors_when_the_table_is_still_growing_lets_the_deploy_end(bench
     assert _assert(bench, table) == "table write is still being raised"
 
 
+def test_assert_floors_when_capacity_is_being_lowered_waits_and_raises_it_again(bench: Bench, table: str) -> None:
+    """A deploy may begin while a scaling activity lowers the table: it still has its old capacity then."""
+    descriptions = itertools.count()
+
+    def lower(description: dict[str, Any]) -> None:
+        if next(descriptions) < 3:
+            description["Table"]["TableStatus"] = "UPDATING"
+        elif bench.capacities(table) == {None: Units(90, 91)}:
+            bench.provision(table, Units(1, 2))
+            throughput = description["Table"]["ProvisionedThroughput"]
+            throughput["ReadCapacityUnits"], throughput["WriteCapacityUnits"] = 1, 2
+
+    bench.provision(table, Units(90, 91))
+    bench.wire.fault = each(rewritten(lower), "DescribeTable")
+    assert _told(_assert(bench, table)) == "table read to 5..500, table write to 7..700"
+    assert bench.capacities(table) == {None: Units(5, 7)}
+
+
+def test_assert_floors_when_the_table_keeps_changing_lets_the_deploy_end(bench: Bench, table: str) -> None:
+    def change(description: dict[str, Any]) -> None:
+        description["Table"]["TableStatus"] = "UPDATING"
+
+    bench.wire.fault = each(rewritten(change), "DescribeTable")
+    assert _assert(bench, table) == "the table is changing"
+
+
 def test_assert_floors_when_capacity_never_follows_fails_with_where_it_stands(bench: Bench, table: str) -> None:
     bench.provision(table, Units(5, 2))
     bench.targets_wire.fault = each(lambda _: {}, REGISTER)
