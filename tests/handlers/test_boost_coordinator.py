@@ -37,7 +37,7 @@ FIX = "give it grant_boost in the CDK app, and deploy"
 WINDOW = "declare a window for what lasts longer"
 LOADER, SMALL = Caller("123456789012:role/Loader", "job"), Caller("123456789012:role/Small")
 REPLICAS = ("ap-south-1", "us-east-1", "eu-west-1")
-SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
+SECOND, DAY, YEAR = timedelta(seconds=1), timedelta(days=1), timedelta(days=365)
 CAPS = (
     BoostCap(caller=LOADER.name, max_read=0, max_write=9_000),
     BoostCap(caller=SMALL.name, max_read=20, max_write=30, tables=("orders",)),
@@ -141,7 +141,7 @@ def test_boost_raises_the_floor_at_once_and_its_end_lowers_it() -> None:
     assert target["usd_per_hour"] == pytest.approx(100 * 0.000793)
     (schedule,) = world.scheduler.schedules.values()
     assert (schedule["ScheduleExpression"], schedule["ActionAfterCompletion"]) == ("rate(1 minute)", "DELETE")
-    assert schedule["EndDate"] == NOW + 10 * MINUTE + DAY
+    assert schedule["EndDate"] == NOW + 10 * MINUTE + YEAR
     assert json.loads(schedule["Target"]["Input"]) == {
         "highwater": "boosts",
         "tables": ["orders"],
@@ -179,7 +179,7 @@ def test_release_gives_back_at_once_and_its_runs_go_on_for_a_while() -> None:
     assert world.ask("release") == {"id": "nightly-1", "table": "orders", "released": True, "notes": []}
     assert world.floor == 12
     (schedule,) = world.scheduler.schedules.values()
-    assert schedule["EndDate"] == NOW + DAY, "later runs lower what this one could not"
+    assert schedule["EndDate"] == NOW + YEAR, "later runs lower what this one could not"
     assert world.ask("release")["released"], "again is no error"
     assert world.ask("release", id="never-was-1")["released"] is False
 
@@ -190,7 +190,7 @@ def test_renewal_moves_the_end_and_nothing_renews_what_is_over() -> None:
     world.stage.advance(6 * MINUTE)
     assert world.ask("renew")["end"] == "2027-03-04T10:36:40+00:00"
     (schedule,) = world.scheduler.schedules.values()
-    assert schedule["EndDate"] == NOW + 16 * MINUTE + DAY
+    assert schedule["EndDate"] == NOW + 16 * MINUTE + YEAR
     assert [world.tick(minutes) for minutes in (9, 1)] == [112, 12]
     assert world.refusal("renew") == (
         410,
@@ -277,7 +277,7 @@ def test_renewal_that_ends_earlier_and_one_of_a_booked_boost_keep_the_schedule()
     world.ask(minutes=600)
     assert world.ask("renew", minutes=5)["end"] == "2027-03-04T20:20:40+00:00"
     (schedule,) = world.scheduler.schedules.values()
-    assert schedule["EndDate"] == NOW + 600 * MINUTE + DAY
+    assert schedule["EndDate"] == NOW + 600 * MINUTE + YEAR
     booked = World()
     booked.ask(at="2027-03-04T20:00:00Z")
     booked.ask("renew")

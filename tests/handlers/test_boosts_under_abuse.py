@@ -43,7 +43,7 @@ def _indexed(count: int) -> Plan:
 def test_pause_over_the_end_of_a_boost_is_healed_when_scaling_is_resumed(world: World) -> None:
     world.ask()
     world.stage.pause(ORDERS)
-    assert [world.tick(minutes) for minutes in (10, 60, 600)] == [112, 112, 112]
+    assert [world.tick(minutes) for minutes in (10, 60, 600, 30 * 1_440)] == [112, 112, 112, 112]
     world.stage.pause(ORDERS, is_paused=False)
     assert world.tick(1) == 12
     assert world.scheduler.schedules == {}

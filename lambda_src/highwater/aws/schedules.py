@@ -12,9 +12,9 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-# Runs continue after a lease until one finds the floor lowered, and deletes the schedule: for up to a day, so that an
-# outage or a pause does not leave the floor up.
-_AFTER_THE_END: Final = timedelta(days=1)
+# Runs continue after a lease until one finds the floor lowered, and deletes the schedule: for up to a year, so that no
+# outage and no pause leaves the floor up.
+_AFTER_THE_END: Final = timedelta(days=365)
 # the event with which a schedule runs the function
 WAKE: Final = "boosts"
 # A start as near as this may pass before the schedule is made
