@@ -37,6 +37,8 @@ demo: setup ## Deploy an example to a local cloud with the real CDK CLI, watch a
 
 # some tests wait for a process of their own, so there is one worker more than there are processors
 MORE_WORKERS = $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)')
+# and tests of deploys wait a third of their time, for the CDK CLI, which looks every five seconds
+EVEN_MORE_WORKERS = $$($(BIN)/python -c 'import os; print(os.cpu_count() + 2)')
 PYTEST = $(BIN)/python -m pytest --dist loadgroup
 
 .PHONY: test
@@ -45,7 +47,7 @@ test: setup check ## Style, types and the quick tests (offline, free; under five
 
 .PHONY: test-cloud
 test-cloud: setup ## Tests that need a local cloud or the CDK CLI (offline, free; under twelve minutes). ARGS="tests/deploys"
-	@$(PYTEST) --numprocesses $(MORE_WORKERS) -m cloud $(ARGS)
+	@$(PYTEST) --numprocesses $(EVEN_MORE_WORKERS) -m cloud $(ARGS)
 	@# the server's inside, and the clients with the older boto3 that its environment has
 	@$(LOCAL_VENV)/bin/python -m pytest --numprocesses auto -m "not cloud" tests/server tests/client
 	@# every page and docstring is one that the site can be made of
