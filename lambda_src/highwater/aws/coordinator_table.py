@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
@@ -46,7 +45,7 @@ KEPT: Final = timedelta(days=90)
 _ENDED_KEPT: Final = timedelta(hours=1)
 # An item has at most 400 KB (Amazon DynamoDB Developer Guide, "Service quotas"); renewals and releases make it longer.
 _MOST_BYTES: Final = 300_000
-# For callers with fewer boosts than these there is more room, so that nobody is shut out by callers with many.
+# For callers with at most so many boosts there is more room, so that nobody is shut out by callers with many.
 _FEW_OF_A_CALLER: Final = 10
 _MOST_BYTES_FOR_FEW: Final = 350_000
 # Of one caller: a third of that, and as many boosts as jobs that may begin in an hour.
@@ -217,7 +216,7 @@ class LeaseTable:
         Raises `LeasesUnavailableError`.
         """
         item = self._call("get_item", Key=self._key(label, _TURN), ConsistentRead=True).get("Item", {})
-        return "turned_at" in item and Decimal(item["turned_at"]["N"]) > Decimal(_seconds(at))
+        return "turned_at" in item and float(item["turned_at"]["N"]) > at.timestamp()
 
     def _set_if(self, key: dict[str, Any], update: str, condition: str, values: dict[str, Any]) -> bool:
         """Update an item; return whether the condition held."""
@@ -351,7 +350,10 @@ class PulseTable:
     def _items_one_by_one(
         self, partition: str, minutes: range, left: float
     ) -> tuple[list[tuple[int, dict[str, str]]], float]:
-        """The same, whatever other items there are, with at most *left* read units; and how many of these are left."""
+        """Read the minutes' items by their keys, so that other items hide none; also return the read units left.
+
+        Raises `PulsesUnavailableError` when *left* read units are used up.
+        """
         found = []
         for minute in minutes:
             key: dict[str, Any] = {PARTITION_KEY: {"S": partition}, SORT_KEY: {"S": pulse_sort_key(minute)}}

@@ -128,10 +128,10 @@ class FleetTable:
             self._woken_slot = slot
             if self.is_elected(slot):
                 return True
-        return self._is_tired_of_waiting(slot)
+        return self._asks_unelected(slot)
 
-    def _is_tired_of_waiting(self, slot: int) -> bool:
-        """Whether this process asks though another one was elected, as no help came of earlier elections."""
+    def _asks_unelected(self, slot: int) -> bool:
+        """Whether this process asks for help although another one was elected: no earlier election brought any."""
         waited = slot - self._needed_since
         if waited < _HELP_SLOTS or waited % SLOTS_PER_MINUTE != self._place or self._own_slot == slot:
             return False

@@ -340,11 +340,12 @@ class Coordinator:
     def _renew(self, caller: Caller, document: Answer) -> Answer:
         table, id, duration = read_table(document), read_id(document), read_minutes(document)
         cap = self._cap(caller, table, to_boost=True)
-        if (unchanged := self._end_if_renewed_lately(table, id, caller, duration)) is not None:
+        known = self.leases.read(table)
+        if (unchanged := self._end_if_renewed_lately(known, id, caller, duration)) is not None:
             return {"id": id, "table": table, "end": unchanged.isoformat()}
         state, _ = self._look(table)
         end = state.now + duration
-        own = self._own(self.leases.read(table), id, caller, state)
+        own = self._own(known, id, caller, state)
         last = max(lease.renewed(end).end for lease in own)
         self.wakes.run_every_minute(table, caller.name, id, min(lease.start for lease in own), last, state.now)
 
@@ -357,13 +358,15 @@ class Coordinator:
         own = self._change(table, id, caller, state, renewed)
         return {"id": id, "table": table, "end": max(lease.end for lease in own).isoformat()}
 
-    def _end_if_renewed_lately(self, table: str, id: str, caller: Caller, duration: timedelta) -> datetime | None:
+    def _end_if_renewed_lately(
+        self, known: TableLeases, id: str, caller: Caller, duration: timedelta
+    ) -> datetime | None:
         """Return the end of a boost that more time would hardly move; `None` if it is to be renewed.
 
         Each renewal writes all boosts of the table, so that requests in a loop would be dear.
         """
         now = self.now()
-        own = [lease for lease in self.leases.read(table).leases if (lease.owner, lease.id) == (caller.name, id)]
+        own = [lease for lease in known.leases if (lease.owner, lease.id) == (caller.name, id)]
         live = [(lease, lease.renewed(now + duration).end) for lease in own if lease.ends > now]
         least = max(duration / 10, _RENEWED_LATELY)
         if not live or any(
