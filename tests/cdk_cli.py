@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -61,3 +63,14 @@ class CdkCli:
     def deploy(self, app: Path, context: dict[str, str] | None = None) -> str:
         """Deploy every stack of the app."""
         return self.run("deploy", "--all", "--require-approval", "never", app=app, context=context)
+
+
+@contextmanager
+def deployed_app(folder: Path, app: Path, stack: str) -> Iterator[tuple[CdkCli, dict[str, str]]]:
+    """A strict local cloud with a driven clock, into which *app* is deployed; the CDK CLI, and the stack's outputs."""
+    with LocalCloud(log=folder / "server.log", clock="driven", is_strict=True) as cloud:
+        cli = CdkCli(cloud, folder)
+        cli.run("bootstrap", "aws://000000000000/us-east-1")
+        cli.deploy(app)
+        outputs = cloud.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]
+        yield cli, {each["OutputKey"]: each["OutputValue"] for each in outputs}

@@ -20,7 +20,7 @@ from botocore.config import Config
 
 from highwater import BufferedProducer
 from highwater_lab.local import LocalCloud
-from tests.cdk_cli import CdkCli
+from tests.cdk_cli import deployed_app
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("buffered")]
 APP = """
@@ -105,14 +105,9 @@ class Shop:
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("buffered")
     (folder / "app.py").write_text(APP)
-    with LocalCloud(log=folder / "server.log", clock="driven", is_strict=True) as cloud:
-        cli = CdkCli(cloud, folder)
-        cli.run("bootstrap", "aws://000000000000/us-east-1")
-        cli.deploy(folder / "app.py")
-        outputs = cloud.client("cloudformation").describe_stacks(StackName="Shop")["Stacks"][0]["Outputs"]
-        url = {each["OutputKey"]: each["OutputValue"] for each in outputs}
-        _use_up(cloud, "orders")
-        yield Shop(cloud, cloud.client("sqs"), url["Queue"], url["Letters"])
+    with deployed_app(folder, folder / "app.py", "Shop") as (cli, outputs):
+        _use_up(cli.cloud, "orders")
+        yield Shop(cli.cloud, cli.cloud.client("sqs"), outputs["Queue"], outputs["Letters"])
 
 
 def _messages() -> list[dict[str, Any] | str]:

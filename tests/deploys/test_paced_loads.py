@@ -15,7 +15,7 @@ import pytest
 from highwater.bulk.job_table import JobTable
 from highwater.core.jobs import JobProgress
 from highwater_lab.local import LocalCloud
-from tests.cdk_cli import CdkCli
+from tests.cdk_cli import deployed_app
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("paced loads")]
 # a worker of the same job in no function, which dies between its third write and the record of that
@@ -134,12 +134,8 @@ class Stage:
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("paced")
     (folder / "app.py").write_text(APP)
-    with LocalCloud(log=folder / "server.log", clock="driven", is_strict=True) as cloud:
-        cli = CdkCli(cloud, folder)
-        cli.run("bootstrap", "aws://000000000000/us-east-1")
-        cli.deploy(folder / "app.py")
-        outputs = cloud.client("cloudformation").describe_stacks(StackName="Shop")["Stacks"][0]["Outputs"]
-        yield Stage(cloud, {each["OutputKey"]: each["OutputValue"] for each in outputs})
+    with deployed_app(folder, folder / "app.py", "Shop") as (cli, outputs):
+        yield Stage(cli.cloud, outputs)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 import highwater
 from highwater.bulk.job_table import JobTable
 from highwater_lab.local import LocalCloud
-from tests.cdk_cli import CdkCli
+from tests.cdk_cli import deployed_app
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("paced scans")]
 WORKER = """
@@ -164,20 +164,16 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("paced")
     (folder / "app.py").write_text(APP)
     (folder / "worker.py").write_text(WORKER)
-    with LocalCloud(log=folder / "server.log", clock="driven", is_strict=True) as cloud:
-        cli = CdkCli(cloud, folder)
-        cli.run("bootstrap", "aws://000000000000/us-east-1")
-        cli.deploy(folder / "app.py")
-        outputs = cloud.client("cloudformation").describe_stacks(StackName="Shop")["Stacks"][0]["Outputs"]
-        dynamodb = cloud.client("dynamodb")
+    with deployed_app(folder, folder / "app.py", "Shop") as (cli, outputs):
+        dynamodb = cli.cloud.client("dynamodb")
         for table, count in (("orders", ORDERS), ("parts", PARTS)):
             for number in range(count):
                 item = {"pk": {"S": f"{table}-{number}"}, "n": {"N": str(number)}, "x": {"S": TEXT}}
                 dynamodb.put_item(TableName=table, Item=item)
                 if number % 20 == 0:
                     # a partition takes 1,000 units a second
-                    cloud.step(1)
-        yield Stage(cloud, {each["OutputKey"]: each["OutputValue"] for each in outputs})
+                    cli.cloud.step(1)
+        yield Stage(cli.cloud, outputs)
 
 
 def test_twenty_workers_keep_to_one_budget_with_fair_shares(stage: Stage) -> None:

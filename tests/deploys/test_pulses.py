@@ -23,7 +23,7 @@ from highwater.client.hooks import Counts
 from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.lockstep import take_part
-from tests.cdk_cli import CdkCli
+from tests.cdk_cli import deployed_app
 from tests.ports import free_port
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("pulses")]
@@ -192,14 +192,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     (folder / "app.py").write_text(APP)
     (folder / "loader.py").write_text(LOADER)
     (folder / "crowd.py").write_text(CROWD)
-    with LocalCloud(log=folder / "server.log", clock="driven", is_strict=True) as cloud:
-        cli = CdkCli(cloud, folder)
-        cli.run("bootstrap", "aws://000000000000/us-east-1")
-        cli.deploy(folder / "app.py")
-        cloudformation = cloud.client("cloudformation")
-        outputs = cloudformation.describe_stacks(StackName="Pulsed")["Stacks"][0]["Outputs"]
-        cloudformation.close()
-        yield Stage(cloud, folder, {o["OutputKey"]: o["OutputValue"] for o in outputs}["Pulses"])
+    with deployed_app(folder, folder / "app.py", "Pulsed") as (cli, outputs):
+        yield Stage(cli.cloud, folder, outputs["Pulses"])
 
 
 def test_tenfold_jump_of_three_processes_is_met_before_a_request_is_refused(stage: Stage) -> None:

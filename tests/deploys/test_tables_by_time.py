@@ -12,7 +12,7 @@ from botocore.config import Config
 
 from highwater import Periods, TimeSeries
 from highwater_lab.local import LocalCloud
-from tests.cdk_cli import ROOT, CdkCli
+from tests.cdk_cli import ROOT, deployed_app
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("tables-by-time")]
 APP = ROOT / "examples" / "tables_by_time" / "app.py"
@@ -142,12 +142,9 @@ def _turn_of_month(year: Year, cloud: LocalCloud, start: datetime) -> None:
 
 def test_year_of_monthly_tables_throttles_nothing_and_loses_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("tables-by-time")
-    with LocalCloud(log=folder / "server.log", clock="driven", is_strict=True) as cloud:
-        cli = CdkCli(cloud, folder)
-        cli.run("bootstrap", "aws://000000000000/us-east-1")
-        cli.deploy(APP)
-        outputs = cloud.client("cloudformation").describe_stacks(StackName="TablesByTime")["Stacks"][0]["Outputs"]
-        year = Year(cloud, {each["OutputKey"]: each["OutputValue"] for each in outputs})
+    with deployed_app(folder, APP, "TablesByTime") as (cli, outputs):
+        cloud = cli.cloud
+        year = Year(cloud, outputs)
         _begin(year, cloud)
         iam, role = cloud.client("iam"), year.outputs["RoleName"]
         noon = BEGUN.replace(hour=12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import boto3
 import pytest
 
 from highwater_lab.local import LocalCloud
@@ -24,6 +25,14 @@ def clients(cloud: LocalCloud) -> Iterator[dict[str, Any]]:
     yield made
     for one in made.values():
         one.close()
+
+
+@pytest.fixture
+def session(cloud: LocalCloud, monkeypatch: pytest.MonkeyPatch) -> boto3.Session:
+    """A session of a worker, whose coordinator's table is `leases`."""
+    for name, value in (cloud.environment() | {"HIGHWATER_PULSES": "leases"}).items():
+        monkeypatch.setenv(name, value)
+    return boto3.Session()
 
 
 @pytest.fixture

@@ -72,13 +72,6 @@ def cloud() -> Iterator[LocalCloud]:
         yield running
 
 
-@pytest.fixture
-def session(cloud: LocalCloud, monkeypatch: pytest.MonkeyPatch) -> boto3.Session:
-    for name, value in (cloud.environment() | {"HIGHWATER_PULSES": "leases"}).items():
-        monkeypatch.setenv(name, value)
-    return boto3.Session()
-
-
 def _run(cloud: LocalCloud, job: str, *troubles: str) -> list[Ran]:
     """Run a worker for each of *troubles*, all at once, until all have ended."""
     environment = os.environ | cloud.environment() | {"HIGHWATER_PULSES": "leases"}

@@ -32,13 +32,6 @@ def cloud() -> Iterator[LocalCloud]:
         yield running
 
 
-@pytest.fixture
-def session(cloud: LocalCloud, monkeypatch: pytest.MonkeyPatch) -> boto3.Session:
-    for name, value in (cloud.environment() | {"HIGHWATER_PULSES": "leases"}).items():
-        monkeypatch.setenv(name, value)
-    return boto3.Session()
-
-
 def _put(session: boto3.Session, key: str, content: bytes) -> str:
     session.client("s3").put_object(Bucket="exports", Key=key, Body=content)
     return f"s3://exports/{key}"
