@@ -11,7 +11,7 @@ from tests.memory_aws.stage import Stage
 
 @pytest.fixture(scope="module")
 def scaled_cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(has_instant_updates=True) as cloud:
+    with LocalCloud(clock="driven", has_instant_updates=True) as cloud:
         yield cloud
 
 
