@@ -177,6 +177,44 @@ def test_election_leaves_an_item_that_expires() -> None:
     assert table.asked["ExpressionAttributeValues"][":expires"] == {"N": str(int(BEGAN) + 3_600)}
 
 
+def test_fleet_of_eight_shards_elects_one_process() -> None:
+    table = Table()
+    fleets = [FleetTable(table, "pulses", "orders", shard=shard) for shard in (3, 0, 7, 7, 0, 1, 2, 4, 5, 6)]
+    for slot in (SLOT, SLOT + 1):
+        # the first of a shard stands in the first shard's item too
+        assert [fleet.is_elected(slot) for fleet in fleets] == [True] + [False] * 9
+    assert table.elections == 2 * (10 + 7)
+
+
+@pytest.mark.parametrize("code", ["ProvisionedThroughputExceededException", "ThrottlingException"])
+def test_process_asks_where_the_first_shard_is_too_full_to_elect_in(code: str) -> None:
+    class Full(Table):
+        """The first shard takes no more."""
+
+        def update_item(self, **request: Any) -> dict[str, Any]:
+            if request["Key"]["table"]["S"] == "pulse#orders":
+                raise ClientError({"Error": {"Code": code}}, "UpdateItem")
+            return super().update_item(**request)
+
+    fleets = [FleetTable(Full(), "pulses", "orders", shard=shard) for shard in (5, 6, 0)]
+    assert [fleet.is_elected(SLOT) for fleet in fleets[:2]] == [True, True]
+    with pytest.raises(ClientError, match=code):
+        fleets[2].is_elected(SLOT)
+
+
+def test_process_that_may_not_write_the_first_shard_is_not_elected() -> None:
+    class Closed(Table):
+        """Only the other shards may be written."""
+
+        def update_item(self, **request: Any) -> dict[str, Any]:
+            if request["Key"]["table"]["S"] == "pulse#orders":
+                raise ClientError({"Error": {"Code": "AccessDeniedException"}}, "UpdateItem")
+            return super().update_item(**request)
+
+    with pytest.raises(ClientError, match="AccessDeniedException"):
+        FleetTable(Closed(), "pulses", "orders", shard=5).is_elected(SLOT)
+
+
 class Hanging(Coordinator):
     """A function that does not answer until it is let go."""
 

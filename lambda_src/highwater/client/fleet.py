@@ -86,7 +86,7 @@ class FleetTable:
             try:
                 found = self.dynamodb.update_item(
                     TableName=self.pulse_table,
-                    Key=self._key(minute),
+                    Key=self._key(minute, self.shard),
                     UpdateExpression=f"ADD {adding} SET #expires = :expires",
                     ExpressionAttributeNames={**names, "#expires": TTL_ATTRIBUTE},
                     ExpressionAttributeValues={**values, ":expires": _expires(minute)},
@@ -139,15 +139,29 @@ class FleetTable:
         return True
 
     def is_elected(self, slot: int) -> bool:
-        """Elect, by a conditional write, the process that wakes the scaler in a slot; return whether it is this one.
+        """Elect, by conditional writes, the process that wakes the scaler in a slot; return whether it is this one.
 
-        Raises `ClientError` or `BotoCoreError` if the item cannot be written.
+        Each shard elects one of its processes, and the first shard's item elects one of these, so that a large fleet
+        wakes the scaler once. Raises `ClientError` or `BotoCoreError` if the own shard's item cannot be written.
         """
+        if not self._is_elected_in(self.shard, slot):
+            return False
+        if self.shard == 0:
+            return True
+        try:
+            return self._is_elected_in(0, slot)
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in _ELSEWHERE:
+                raise
+            # the item is full or spoilt, and help that is asked for twice is better than none
+            return True
+
+    def _is_elected_in(self, shard: int, slot: int) -> bool:
         minute = slot // SLOTS_PER_MINUTE
         try:
             self.dynamodb.update_item(
                 TableName=self.pulse_table,
-                Key=self._key(minute),
+                Key=self._key(minute, shard),
                 UpdateExpression="SET #woken = :slot, #expires = :expires",
                 ConditionExpression="attribute_not_exists(#woken) OR #woken < :slot OR #woken > :next",
                 ExpressionAttributeNames={"#woken": WOKEN_ATTRIBUTE, "#expires": TTL_ATTRIBUTE},
@@ -202,8 +216,8 @@ class FleetTable:
         self.shard = random.choice(others)  # noqa: S311 - not for security
         self.hints, self._minutes = {}, {}
 
-    def _key(self, minute: int) -> dict[str, Any]:
-        partition = pulse_partition(self.label, self.shard)
+    def _key(self, minute: int, shard: int) -> dict[str, Any]:
+        partition = pulse_partition(self.label, shard)
         return {PARTITION_KEY: {"S": partition}, SORT_KEY: {"S": pulse_sort_key(minute)}}
 
 
