@@ -57,13 +57,17 @@ def test_fixed_is_the_busiest_minute_or_what_was_given() -> None:
     assert run_policy("fixed:33", table(tracked()), traffic).target(WRITE).capacity == ((0, 33),)
 
 
-def test_clairvoyant_needs_what_the_bucket_does_not_give() -> None:
+def test_clairvoyant_carries_what_the_bucket_is_left_with() -> None:
     # an hour at 100/s, an hour idle, ten minutes of 1,000/s in the third
     traffic = writes(*[100] * 60, *[0] * 60, *[1_000] * 10, *[0] * 50)
     run = run_policy("clairvoyant", table(tracked()), traffic)
-    # 3,600 s at 100 of 300 + 3,599 s of capacity; 600 s at 1,000 of 300 + 599
-    assert run.target(WRITE).hour_peaks == (-(-3_600 * 100 // 3_899), 1, -(-600 * 1_000 // 899))
+    # 3,600 s at 100 of 300 + 3,599 s of capacity; 600 s at 1,000 of what a sixteenth of the bucket leaves, to which the
+    # 300 units of the idle hour are rounded up
+    assert run.target(WRITE).hour_peaks == (-(-3_600 * 100 // 3_899), 1, -(-(600_000 - 300_000 // 16) // 600))
     assert run.throttled_units == 0
+    # steady demand needs its capacity less the first bucket: 28,700, and half a percent less by what is rounded up
+    steady = run_policy("clairvoyant", table(tracked()), writes(*[1_200] * 60 * 24))
+    assert sum(steady.target(WRITE).hour_peaks) == 28_558
 
 
 @pytest.mark.parametrize(

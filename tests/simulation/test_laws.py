@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from datetime import timedelta
 from itertools import pairwise
 
@@ -9,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from highwater.core import Dimension
-from highwater_lab.physics import KeyDistribution
+from highwater_lab.physics import Bucket, KeyDistribution
 from highwater_lab.policies.catalogue import POLICY_NAMES, run_policy
 from highwater_lab.policies.clairvoyant import clairvoyant
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic
 from tests.core.examples import examples
-from tests.simulation.tables import READ, START, WRITE, table, tracked
+from tests.simulation.tables import READ, START, WRITE, table, tracked, writes
 
 RATES = st.one_of(st.integers(0, 300), st.integers(0, 12_000), st.just(0))
 # stretches of minutes with one rate each: surges and lulls, not noise alone
@@ -111,6 +112,34 @@ def test_no_policy_without_throttles_costs_less_than_the_clairvoyant_bound(
     assert bound.throttled_units == 0
     if run.throttled_units == 0:
         assert run.bill.provisioned >= bound.bill.provisioned - 1e-9
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 900), min_size=4, max_size=4), min_size=1, max_size=4),
+    st.lists(st.integers(1, 1_000), min_size=4, max_size=4),
+    st.integers(0, 59),
+)
+@settings(max_examples=examples(200))
+def test_no_hourly_capacities_that_serve_all_are_below_the_clairvoyant_bound(
+    quarters: list[list[int]], capacities: list[int], late: int
+) -> None:
+    rates = [rate for hour in quarters for rate in hour for _ in range(15)][late:]
+    start = START.replace(minute=late)
+    bound = sum(run_policy("clairvoyant", table(tracked()), writes(*rates, start=start)).target(WRITE).hour_peaks)
+    # each hour's least capacity above the drawn one that serves it, with the bucket that the hours before have left
+    bucket = Bucket(capacities[0])
+    total, minute = 0, late
+    for least in capacities[: len(quarters)]:
+        demand = rates[minute - late : minute - late + 60 - minute % 60]
+        for units in range(least, 1_001):
+            tried = copy(bucket)
+            tried.resize(units)
+            if not total:
+                tried = Bucket(units)
+            if all(tried.serve(rate * 60, 60) == rate * 3_600 for rate in demand):
+                break
+        bucket, total, minute = tried, total + units, minute + len(demand)
+    assert bound <= total
 
 
 @given(SHAPES, st.integers(1, 20_000), st.sampled_from([50, 70, 90]))
