@@ -68,6 +68,20 @@ def test_nobody_asks_for_what_is_not_to_be_had_and_refused_requests_are_told_slo
     assert table.writes <= 3 * (MINUTES * 6 + 1)
 
 
+def test_refused_requests_are_told_at_once_unless_the_scaler_has_just_raised() -> None:
+    def writes(slots_ago: int) -> int:
+        """Pulses of five seconds within a slot, in which requests are refused and no election is seen."""
+        process = Process(Table(hint=replace(HINT, slot=SLOT + 2 - slots_ago)))
+        process.ask(10, seconds=11)
+        before = process.table.writes
+        for _ in range(50):
+            process.ask(1, seconds=0.1, refused=True)
+        return process.table.writes - before
+
+    # help takes 17 seconds, and was granted in the slot after the hint's; one pulse is of the slot before
+    assert [writes(slots_ago) for slots_ago in (0, 1, 2, 3, 4)] == [1, 1, 1, 4, 4]
+
+
 def calm(table: Table, processes: int, minutes: int) -> list[Process]:
     fleet = [Process(table, now=BEGAN, spread=1.5 * number / processes) for number in range(processes)]
     for _ in range(minutes * 60):

@@ -180,7 +180,7 @@ class FleetTable:
     def is_urgent(self, refused: Iterable[TargetKey], slot: int) -> bool:
         """Whether requests refused for these targets are to be told at once: somebody could still ask for help."""
         hints = self._hints_at(slot)
-        return not self._is_woken(slot) and any(key in hints and not hints[key].is_most for key in refused)
+        return not self._is_woken(slot) and any(key in hints and hints[key].is_urgent(slot) for key in refused)
 
     def is_near(self, slot: int) -> bool:
         """Whether the fleet's demand for any target is so near its capacity that pulses should be frequent."""

@@ -167,23 +167,35 @@ class Hint:
         asked = later.asked_units(self.coverage_percent)
         if not asked:
             return False
-        if any(slots.since(self.slot + 1 + -(-self.help_seconds // SLOT_SECONDS)).refused_units):
+        if any(slots.since(self._helped_slot).refused_units):
             return True
         level = level_after(self.level_units, self.capacity_units, asked, burst_seconds=self.burst_seconds)
         return not outlasts(level, self.capacity_units, rate_of(asked), self.help_seconds)
 
+    def is_urgent(self, slot: int) -> bool:
+        """Whether requests refused in a slot are to be told at once: there is more to be had, and none is on its way."""
+        return not self.is_most and slot >= self._helped_slot
+
+    @property
+    def _helped_slot(self) -> int:
+        """The first slot in which what the turn granted is there."""
+        return self.slot + 1 + -(-self.help_seconds // SLOT_SECONDS)
+
     def is_near(self, slots: Slots) -> bool:
-        """Whether the fleet asks for so much that its pulses should come often."""
-        asked = slots.since(self.slot + 1).asked_units(self.coverage_percent)
-        return bool(asked) and rate_of(asked) * 100 >= self.capacity_units * _NEAR_PERCENT
+        """Whether the fleet asks for so much that its pulses should come often.
+
+        The newest slot has just begun, and the one before may not be told by all yet, so one more counts.
+        """
+        asked = slots.asked_units(self.coverage_percent)
+        return bool(asked) and rate_of(asked, RATE_SLOTS + 1) * 100 >= self.capacity_units * _NEAR_PERCENT
 
 
 _NEAR_PERCENT: Final = 80
 
 
-def rate_of(asked_units: list[int]) -> int:
+def rate_of(asked_units: list[int], last_slots: int = RATE_SLOTS) -> int:
     """Units per second asked for in the highest of the last slots."""
-    return -(-max(asked_units[-RATE_SLOTS:]) // SLOT_SECONDS)
+    return -(-max(asked_units[-last_slots:]) // SLOT_SECONDS)
 
 
 HINT_ATTRIBUTE: Final = "hint"
