@@ -22,8 +22,8 @@ from tests.local.world import units
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("shared budgets")]
 RATE = 120
-# each write consumes five units
-SIZE, COST = 4_900, 5
+# each write consumes ten units
+SIZE, COST = 9_800, 10
 LANE = ("orders", None, Dimension.WRITE)
 SETTLED_AFTER, MEASURED = 60, 40
 
