@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from highwater.core.pulses import Slots, slot_at
 from highwater.core.scaler import Decision, LimitCode, Mode, Observation, ScalerSettings, decide
 from highwater.core.scaler.demand import coverage_percent, fresh_of, help_seconds
-from tests.core.test_decide import LATE, NOW, law, state, steady
+from tests.core.test_decide import NOW, law, state, steady
 
 FLOOR = ScalerSettings.floor()
 DIRECT = ScalerSettings.direct()
 _NEWEST = slot_at(NOW) - 1
+LATE = NOW.replace(minute=56)
 # CloudWatch's newest minute ended 160 seconds ago
 _SINCE = 16
 
@@ -100,7 +101,7 @@ def test_bucket_is_empty_after_a_raise_until_it_fills_again() -> None:
 
 
 def test_raised_capacity_stays_while_the_fleet_needs_it() -> None:
-    at_the_end = replace(DIRECT, lower_from_minute=0)
+    at_the_end = replace(DIRECT, pulsed_lower_from_minute=0)
     pulses = told(*[1_000] * 12, *[3_000] * 4)
     raised = state(310, last_increase=NOW - timedelta(seconds=21))
     decision = decide(at_the_end, raised, pulsed(steady(100), pulses), now=NOW)
@@ -111,6 +112,17 @@ def test_raised_capacity_stays_while_the_fleet_needs_it() -> None:
     ]
     full = decide(at_the_end, state(310), pulsed(steady(100), pulses), now=NOW)
     assert full.granted == 250
+
+
+def test_capacity_of_a_fleet_that_reports_is_lowered_in_the_last_minutes_of_an_hour_alone() -> None:
+    def granted_at(minute: int, *, has_pulses: bool) -> int:
+        now = NOW.replace(minute=minute)
+        pulses = Slots(slot_at(now) - 1, (1_000,) * 90, (0,) * 90)
+        calm = steady(100, now=now)
+        return decide(DIRECT, state(400), replace(calm, pulses=pulses) if has_pulses else calm, now=now).granted
+
+    assert [granted_at(minute, has_pulses=True) for minute in (49, 50, 54, 55, 59)] == [400, 400, 400, 100, 100]
+    assert [granted_at(minute, has_pulses=False) for minute in (49, 50, 54, 55, 59)] == [400, 106, 106, 106, 106]
 
 
 def test_help_takes_longer_in_floor_mode_and_above_the_mark() -> None:

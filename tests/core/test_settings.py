@@ -20,6 +20,7 @@ MINUTE = timedelta(minutes=1)
         ("jump_percent", 101, 10_000),
         ("forecast_target_percent", 20, 1_000),
         ("lower_from_minute", 0, 59),
+        ("pulsed_lower_from_minute", 0, 59),
     ],
 )
 def test_settings_out_of_range_are_refused(name: str, low: int, high: int) -> None:

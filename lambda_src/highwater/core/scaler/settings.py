@@ -50,6 +50,8 @@ class ScalerSettings:
             needed.
         lower_from_minute: From this minute of the hour on a value may fall to what the next hour needs, and caution
             raises nothing, as an hour is billed at its highest value. With 0 only the minutes of *hold* count.
+        pulsed_lower_from_minute: The same for a table whose fleet reports pulses. It is later, as the next surge is met
+            within seconds, so that the fewest minutes of this hour count for the next one.
         throttle_price_requests: What it is worth that a unit is not throttled, in request units on demand. Where the
             last day cost a tenth more than target tracking would have, and more than the throttles are worth that it
             prevented, no more is granted than target tracking would.
@@ -63,6 +65,7 @@ class ScalerSettings:
     forecast_target_percent: int | None = None
     pulsed_target_percent: int = 100
     lower_from_minute: int = 50
+    pulsed_lower_from_minute: int = 55
     throttle_price_requests: int = 100
 
     def __post_init__(self) -> None:
@@ -105,5 +108,6 @@ _RANGES = (
     ("forecast_target_percent", 20, 1_000),
     ("pulsed_target_percent", 20, 200),
     ("lower_from_minute", 0, 59),
+    ("pulsed_lower_from_minute", 0, 59),
     ("throttle_price_requests", 0, 1_000_000),
 )

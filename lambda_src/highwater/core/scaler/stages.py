@@ -298,6 +298,7 @@ def decide(
     if fresh is None or fresh.coverage_percent is None:
         proposal = _propose(settings, state, seen, now)
     else:
+        settings = replace(settings, lower_from_minute=settings.pulsed_lower_from_minute)
         proposal = propose_with_pulses(settings, seen, fresh, now)
         if any(seen.throttled_units):
             # pulses that come late, or of a part of the fleet, say too little; consumption alone says what to hold
