@@ -173,7 +173,7 @@ class Hint:
         return not outlasts(level, self.capacity_units, rate_of(asked), self.help_seconds)
 
     def is_urgent(self, slot: int) -> bool:
-        """Whether requests refused in a slot are to be told at once: there is more to be had, and none is on its way."""
+        """Whether refusals of a slot are to be told at once: there is more to be had, and none is on its way."""
         return not self.is_most and slot >= self._helped_slot
 
     @property
