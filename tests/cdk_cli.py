@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 
 from highwater_lab.local import LocalCloud
 
 ROOT = Path(__file__).resolve().parents[1]
+CDK = str(ROOT / "node_modules" / ".bin" / "cdk")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,16 @@ class CdkCli:
         noon = now.replace(hour=12, minute=0, second=0) + timedelta(days=(2 - now.weekday()) % 7 or 7)
         self.cloud.advance(noon - now)
 
+    def bootstrap(self) -> None:
+        """Create the stack of `cdk bootstrap`; the command itself is run by the tests of pages and of the demo."""
+        cloudformation = self.cloud.client("cloudformation")
+        cloudformation.create_stack(
+            StackName="CDKToolkit", TemplateBody=_bootstrap_template(), Capabilities=["CAPABILITY_NAMED_IAM"]
+        )
+        (stack,) = cloudformation.describe_stacks(StackName="CDKToolkit")["Stacks"]
+        assert stack["StackStatus"] == "CREATE_COMPLETE", stack
+        cloudformation.close()
+
     def run(self, *arguments: str, app: Path | None = None, context: dict[str, str] | None = None) -> str:
         """Run and return the output, which must end well."""
         done = self.attempt(*arguments, app=app, context=context)
@@ -43,7 +55,7 @@ class CdkCli:
         contexts = [f"--context={name}={value}" for name, value in (context or {}).items()]
         return subprocess.run(
             [
-                str(ROOT / "node_modules" / ".bin" / "cdk"),
+                CDK,
                 *arguments,
                 *chosen,
                 *contexts,
@@ -70,7 +82,16 @@ def deployed_app(folder: Path, app: Path, stack: str) -> Iterator[tuple[CdkCli, 
     """A strict local cloud with a driven clock, into which *app* is deployed; the CDK CLI, and the stack's outputs."""
     with LocalCloud(log=folder / "server.log", clock="driven", is_strict=True) as cloud:
         cli = CdkCli(cloud, folder)
-        cli.run("bootstrap", "aws://000000000000/us-east-1")
+        cli.bootstrap()
         cli.deploy(app)
         outputs = cloud.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]
         yield cli, {each["OutputKey"]: each["OutputValue"] for each in outputs}
+
+
+@cache
+def _bootstrap_template() -> str:
+    """The template of `cdk bootstrap`, which takes the CDK CLI a second; deploying it by itself takes five."""
+    done = subprocess.run(
+        [CDK, "bootstrap", "--show-template", "--no-notices"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return done.stdout

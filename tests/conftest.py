@@ -56,5 +56,5 @@ def bootstrapped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CdkCli]:
     # deploys are looked at here; what updates take is seen in tests/local/test_update_times
     with LocalCloud(log=folder / "server.log", clock="driven", has_instant_updates=True, is_strict=True) as cloud:
         cli = CdkCli(cloud, folder)
-        cli.run("bootstrap", f"aws://{cloud.environment()['CDK_DEFAULT_ACCOUNT']}/us-east-1")
+        cli.bootstrap()
         yield cli

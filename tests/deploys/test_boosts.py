@@ -197,7 +197,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     before = os.environ.get("AWS_ENDPOINT_URL")
     with LocalCloud(log=folder / "server.log", clock="driven", has_instant_updates=True, is_strict=True) as cloud:
         cli = CdkCli(cloud, folder)
-        cli.run("bootstrap", "aws://000000000000/us-east-1")
+        cli.bootstrap()
         made = Stage(cli, app, {}, [])
         now = cloud.status().now
         # nowhere near the window

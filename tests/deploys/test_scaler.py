@@ -53,7 +53,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CdkCli]:
     folder = tmp_path_factory.mktemp("scaled")
     with LocalCloud(log=folder / "server.log", clock="driven", is_strict=True) as cloud:
         made = CdkCli(cloud, folder)
-        made.run("bootstrap", f"aws://{cloud.environment()['CDK_DEFAULT_ACCOUNT']}/us-east-1")
+        made.bootstrap()
         yield made
 
 
