@@ -16,6 +16,8 @@ NODE ?= 22
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export NODE_NO_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# hundreds of processes import the sources, which are compiled once
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
