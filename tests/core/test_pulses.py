@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -152,3 +154,22 @@ def test_more_asked_for_never_takes_a_call_for_help_back(
     higher = tuple(units + (more if place == at else 0) for place, units in enumerate(consumed))
     if hint.needs_help(Slots(999, consumed, refused)):
         assert hint.needs_help(Slots(999, higher, refused))
+
+
+def test_highest_seconds_of_processes_add_up_to_far_more_than_their_fleet_asks_for() -> None:
+    """The figures of decision 21, which says why pulses do not report a slot's highest second."""
+
+    def expected_highest(requests: int) -> float:
+        """Of ten seconds with so many requests a second at random (Poisson), relative to the mean."""
+        chance, below, expected = math.exp(-requests), 0.0, 0.0
+        for number in range(10 * requests + 50):
+            below += chance
+            expected += 1 - below**10
+            chance *= requests / (number + 1)
+        return expected / requests
+
+    figures = [f"{expected_highest(requests):.2f} times" for requests in (1, 10, 100)]
+    assert figures == ["2.74 times", "1.50 times", "1.16 times"]
+    decisions = Path(__file__).resolve().parents[2] / "docs" / "decisions"
+    record = (decisions / "0021-the-fleet-tells-and-the-bucket-decides.md").read_text()
+    assert all(figure in record for figure in figures)
