@@ -62,6 +62,11 @@ test-node: setup ## The tests of deploys with a Node of the npm package `node`, 
 	@export PATH="$(CURDIR)/build/node-$(NODE)/node_modules/.bin:$$PATH" && echo "Node $$(node --version)" && \
 		$(PYTEST) --numprocesses 2 -m cloud tests/deploys/test_deploys.py $(ARGS)
 
+.PHONY: test-engines
+test-engines: setup ## The same job by plain processes, Dask and PySpark, which are installed into build/engines (offline once they are, free; needs Java; two minutes)
+	@test -d build/engines/pyspark || $(BIN)/pip install --quiet --target build/engines distributed pyspark
+	@PYTHONPATH=$(CURDIR)/build/engines $(PYTEST) --numprocesses 0 -m cloud tests/local/test_job_engines.py $(ARGS)
+
 .PHONY: nightly
 nightly: setup ## Laws with all of their examples and new seeds, long sequences, faults, fuzz, mutants (offline, free; hours)
 	@HIGHWATER_EXAMPLES=nightly $(BIN)/python -m pytest --numprocesses auto -m "not cloud" tests/core tests/handlers tests/services tests/simulation

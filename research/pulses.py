@@ -42,6 +42,7 @@ class Variant:
         mode: Of the scaler.
         pulses: How the fleet tells.
         target_percent: The pulsed target.
+        lower_from_minute: From which minute of the hour capacity is lowered.
         burst_seconds: What the burst bucket keeps; `None` for what is documented.
     """
 
@@ -49,6 +50,7 @@ class Variant:
     mode: Mode | None = None
     pulses: Pulses = _EVERYBODY
     target_percent: int = ScalerSettings().pulsed_target_percent
+    lower_from_minute: int = ScalerSettings().pulsed_lower_from_minute
     burst_seconds: int | None = None
 
     @property
@@ -68,6 +70,7 @@ def variants() -> list[Variant]:
             Variant(f"{mode}, none of the fleet", mode, Pulses(coverage_percent=0)),
             Variant(f"{mode}, {_LATE_SECONDS + 5} s late", mode, Pulses(delay_seconds=_LATE_SECONDS)),
             Variant(f"{mode}, bursts of {short} s", mode, burst_seconds=short),
+            Variant(f"{mode}, lowered from minute 50", mode, lower_from_minute=50),
         ]
         found += [
             Variant(f"{mode}, at {percent} %", mode, target_percent=percent)
@@ -85,7 +88,11 @@ def run(trace: Trace, variant: Variant) -> Score:
     if variant.mode is None:
         policy = find_policy(BASE)
     else:
-        settings = replace(ScalerSettings.of(variant.mode), pulsed_target_percent=variant.target_percent)
+        settings = replace(
+            ScalerSettings.of(variant.mode),
+            pulsed_target_percent=variant.target_percent,
+            pulsed_lower_from_minute=variant.lower_from_minute,
+        )
         policy = _PULSES[variant.mode](settings=settings, pulses=variant.pulses)
     return score_of(trace, variant.name, simulate(setup, load(trace), policy))
 

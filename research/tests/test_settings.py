@@ -77,8 +77,8 @@ def test_folder_with_too_few_traces_is_misuse(tmp_path: Path) -> None:
 
 
 def test_every_setting_but_those_measured_elsewhere_has_a_neutral_value() -> None:
-    # research.pulses measures the target for fleets that tell, research.batches what a throttle is worth
-    others = {"mode", "pulsed_target_percent", "throttle_price_requests"}
+    # research.pulses measures what is for fleets that report, research.batches what a throttle is worth
+    others = {"mode", "pulsed_target_percent", "pulsed_lower_from_minute", "throttle_price_requests"}
     assert set(NEUTRAL) == {field.name for field in fields(ScalerSettings)} - others
 
 

@@ -80,7 +80,7 @@ def test_engine_gives_each_item_once_and_the_same_results(
     environment = cloud.environment() | {"HIGHWATER_PULSES": "leases"}
     # so that Spark's workers are of this interpreter, and find this module
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     job = by.__name__
