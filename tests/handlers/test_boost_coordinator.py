@@ -104,13 +104,17 @@ class World:
 
     def tick(self, minutes: int = 0) -> int:
         """Let time pass, let the boosts' schedules run, and return the floor."""
+        self.tick_schedules(minutes)
+        return self.floor
+
+    def tick_schedules(self, minutes: int) -> None:
+        """Let time pass, and the boosts' schedules run."""
         self.stage.advance(minutes * MINUTE)
         for schedule in list(self.scheduler.schedules.values()):
             event = json.loads(schedule["Target"]["Input"])
             if schedule.get("StartDate", NOW) <= self.stage.now() < schedule["EndDate"]:
                 assert event["highwater"] == "boosts"
                 self.coordinator().wake(event["tables"][0], event["owner"], event["boost"])
-        return self.floor
 
     def run(self) -> int:
         """Run the scaler's turn as its own tick does, and return the floor."""

@@ -18,7 +18,8 @@ from tests.handlers import test_boost_coordinator
 from tests.handlers.test_boost_coordinator import DAY, LOADER, ORDERS, PLAN, SMALL, World
 from tests.memory_aws.leases import refused
 from tests.memory_aws.stage import MINUTE, NOW
-from tests.memory_aws.wire import each, refusal, rewritten
+from tests.memory_aws.wire import Call as Wired
+from tests.memory_aws.wire import Fault, each, lost_answer, refusal, rewritten
 
 SECOND = timedelta(seconds=1)
 GRANT = "give it grant_boost in the CDK app, and deploy"
@@ -176,6 +177,37 @@ def test_boosts_part_of_a_floor_that_could_not_be_raised_is_not_recorded() -> No
     assert (world.floor, dict(world.leases.read("orders").boosted)) == (190, {})
     world.stage.wire.fault = _MISSING
     assert world.tick(1) == 290
+    assert dict(world.leases.read("orders").boosted) == {(None, Dimension.WRITE): 100}
+
+
+@pytest.mark.parametrize("fault", [refusal("ThrottlingException", "it rests"), lost_answer])
+def test_floor_does_not_climb_while_that_of_an_index_cannot_be_set_and_no_data_comes(fault: Fault) -> None:
+    world = World(Mode.FLOOR, plan=_indexed(1))
+    index = TargetName("orders", "by_attribute_00", Dimension.WRITE)
+    for target, units in ((ORDERS, 190), (index, 170)):
+        world.stage.consume(target, units)
+    assert world.run() == 190
+
+    def fail(call: Wired) -> Any:
+        is_index = call.operation == "RegisterScalableTarget" and "/index/" in call.body["ResourceId"]
+        return fault(call) if is_index else _MISSING(call)
+
+    world.stage.wire.fault = fail
+    world.ask(minutes=30)
+    assert [world.tick(1) for _ in range(3)] == [290, 290, 290]
+    world.stage.wire.fault = _MISSING
+    assert (world.tick(1), world.stage.bounds(index).min) == (290, 270)
+    assert (world.tick(30), world.stage.bounds(index).min) == (190, 170)
+
+
+def test_capacity_that_could_not_be_set_is_not_recorded_as_a_boosts() -> None:
+    world = World(Mode.DIRECT)
+    world.stage.wire.fault = each(refusal("ResourceInUseException", "it is being updated"), "UpdateTable")
+    world.ask(minutes=30)
+    assert dict(world.leases.read("orders").boosted) == {}
+    world.stage.wire.reset()
+    world.tick_schedules(1)
+    assert world.stage.capacity("orders").write == 112
     assert dict(world.leases.read("orders").boosted) == {(None, Dimension.WRITE): 100}
 
 

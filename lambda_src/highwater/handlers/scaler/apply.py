@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -39,6 +40,7 @@ class Application:
         outcome: The outcome for this table only, because each table is handled in a separate thread.
         kept: The coordinator's table.
         noted: The units of each floor that are recorded as boosts'; at first those that the review was made with.
+        settled: The targets whose floor or capacity is as the review has it.
     """
 
     region: Region
@@ -50,6 +52,7 @@ class Application:
     outcome: RunOutcome = field(default_factory=RunOutcome)
     kept: Kept = NOTHING_KEPT
     noted: Mapping[TargetKey, int] = field(init=False)
+    settled: set[TargetKey] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         """Begin with what is recorded."""
@@ -67,15 +70,15 @@ class Application:
         self._note_unmanaged()
         self._compare_with_on_demand()
         # a target that this turn did not decide on keeps its record
-        boosted = dict(self.seen.boosted) | {each.key: each.boosted for each in self.review.decisions}
+        before = dict(self.seen.boosted)
+        boosted = {each.key: each.boosted for each in self.review.decisions}
         # before a floor is raised: a part of it that is not recorded would be taken for demand, and raised again
-        self._note_boosted({key: max(units, self.seen.boosted.get(key, 0)) for key, units in boosted.items()})
+        self._note_boosted(before | {key: max(units, before.get(key, 0)) for key, units in boosted.items()})
         try:
             self._set()
-        except Exception:
-            self._note_boosted(self.seen.boosted)
-            raise
-        self._note_boosted(boosted)
+        finally:
+            # and so would a part that is recorded of a floor which could not be set
+            self._note_boosted(before | {key: units for key, units in boosted.items() if key in self.settled})
         self._tell_fleet()
         return self.outcome
 
@@ -157,6 +160,7 @@ class Application:
         registered = self.gathered.registered.of(name)
         lowered = reviewed.lowered
         if self.dry_run or (reviewed.bounds == registered and not reviewed.is_below_floor and lowered is None):
+            self.settled.add(reviewed.decision.key)
             return
         if not self._is_recorded(reviewed.decision.key):
             return
@@ -168,11 +172,22 @@ class Application:
             return
         if live is not None and live != registered and live.min > reviewed.bounds.min:
             self.outcome.notes.append(f"{name}: the floor stays at {live.min:,}, which another run has just set")
-            return
-        if lowered is not None and live == registered:
+        elif lowered is not None and live == registered:
             self._lower(name, lowered, reviewed.bounds)
-            return
-        self.region.set_bounds(name, reviewed.bounds)
+        else:
+            self._set_bounds(reviewed)
+        self.settled.add(reviewed.decision.key)
+
+    def _set_bounds(self, reviewed: TargetReview) -> None:
+        name = self._name(reviewed.decision)
+        try:
+            self.region.set_bounds(name, reviewed.bounds)
+        except Exception:
+            with suppress(Exception):
+                # only the answer may have been lost
+                if self.region.read_targets([name]).of(name) == reviewed.bounds:
+                    self.settled.add(reviewed.decision.key)
+            raise
         self.outcome.count("FloorsSet")
 
     def _has_plan_changed(self, decision: Decision, at: datetime) -> bool:
@@ -200,8 +215,9 @@ class Application:
         self.outcome.count("FloorsSet")
 
     def _set_capacities(self) -> None:
-        scaled = self.review.scaled
-        for index, wanted in self.review.capacity_changes():
+        scaled, changes = self.review.scaled, dict(self.review.capacity_changes())
+        self.settled |= {each.key for each in self.review.decisions if each.index not in changes}
+        for index, wanted in changes.items():
             if self.dry_run or not self._is_recorded(*((index, each) for each in Dimension)):
                 continue
             present = self.seen.resources[index].provisioned
@@ -211,6 +227,7 @@ class Application:
             try:
                 self.region.set_capacity(scaled.table, index, units)
                 self.outcome.count("CapacitiesSet")
+                self.settled |= {(index, each) for each in Dimension}
             except (DecreaseRefusedError, TableBusyError, OvertakenError) as refused:
                 # the next run decides again
                 self.outcome.notes.append(f"{scaled.label}: {refused}")
