@@ -427,6 +427,36 @@ def test_plan_is_found_by_the_tables_own_name_alone(world: World) -> None:
 # --- a job's own traffic, and a plan that changes
 
 
+@pytest.mark.parametrize("is_planned", [True, False])
+def test_schedule_ends_where_an_index_has_left_during_the_boost(*, is_planned: bool) -> None:
+    world = World(plan=_indexed(2))
+    world.ask()
+    if not is_planned:
+        world.stage.store("orders", _stored(_indexed(1)))
+    del world.stage.account.tables["orders"].resources["by_attribute_01"]
+    assert world.tick(11) == 12
+    assert world.scheduler.schedules == {}
+
+
+def test_schedule_ends_where_the_target_was_deregistered_during_the_boost(world: World) -> None:
+    world.ask()
+    del world.stage.account.autoscaling.targets[ORDERS]
+    world.tick_schedules(11)
+    assert world.scheduler.schedules == {}
+
+
+def test_schedule_ends_where_the_table_has_left_the_coordinator_and_not_where_its_plan_is_unreadable(
+    world: World,
+) -> None:
+    world.ask()
+    world.stage.store("orders", "{}")
+    world.tick(11)
+    assert len(world.scheduler.schedules) == 1
+    del world.stage.account.parameters[world.stage.parameter("orders")]
+    world.tick(1)
+    assert world.scheduler.schedules == {}
+
+
 def test_renewal_is_not_refused_for_the_traffic_of_the_boosts_own_job() -> None:
     world = World(Mode.FLOOR)
     world.ask(write=3_000, minutes=30)

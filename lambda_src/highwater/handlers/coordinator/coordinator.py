@@ -224,11 +224,17 @@ class Coordinator:
             known = self.leases.read(label)
             is_over = not any(lease.ends > now for lease in known.leases if (lease.owner, lease.id) == (owner, id))
             # other boosts that are live have schedules of their own
-            if is_over and (not known.boosted or any(lease.is_live(now) for lease in known.leases)):
+            has_others = any(lease.is_live(now) for lease in known.leases)
+            if is_over and (not known.boosted or has_others or self._has_left(label)):
                 self._rest(label, owner, id)
         except (LeasesUnavailableError, WakesUnavailableError):
             return outcome
         return outcome
+
+    def _has_left(self, label: str) -> bool:
+        """Whether the table is not the coordinator's any more; the deploy that removed it has set its floors."""
+        found = self.region_of(None).read_plans_of(self.scaler, [label])
+        return not found.plans and not found.unreadable
 
     def _rest(self, label: str, owner: str, id: str) -> None:
         """Delete the schedule of a boost that is over or refused, unless its request arrives again meanwhile."""

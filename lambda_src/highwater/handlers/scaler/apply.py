@@ -24,6 +24,7 @@ from highwater.handlers.scaler.gather import GatheredRegion, RunOutcome, Thresho
 _CHEAPER_ON_DEMAND_PERCENT = 100
 # Decreases an hour apart to the second were refused and accepted by tenths (measured, 2026-10).
 _SPARE_SECONDS = 0.2
+_NO_FLOOR = frozenset({SkipReason.NO_INDEX, SkipReason.NOT_REGISTERED, SkipReason.LEFT_TO_AUTO_SCALING})
 
 
 @dataclass(slots=True)
@@ -70,7 +71,7 @@ class Application:
         self._note_unmanaged()
         self._compare_with_on_demand()
         # a target that this turn did not decide on keeps its record
-        before = dict(self.seen.boosted)
+        before = self._boosted_before()
         boosted = {each.key: each.boosted for each in self.review.decisions}
         # before a floor is raised: a part of it that is not recorded would be taken for demand, and raised again
         self._note_boosted(before | {key: max(units, before.get(key, 0)) for key, units in boosted.items()})
@@ -81,6 +82,15 @@ class Application:
             self._note_boosted(before | {key: units for key, units in boosted.items() if key in self.settled})
         self._tell_fleet()
         return self.outcome
+
+    def _boosted_before(self) -> dict[TargetKey, int]:
+        """The units of each floor that are recorded as boosts', without the floors that there are no more.
+
+        Runs for a boost go on until nothing is recorded, so that what nobody can lower must not be.
+        """
+        planned = {target.key for target in self.review.scaled.plan.targets()}
+        gone = {skip.target.key for skip in self.review.skips if skip.reason in _NO_FLOOR}
+        return {key: units for key, units in self.seen.boosted.items() if key in planned - gone}
 
     def _set(self) -> None:
         if self.review.scaled.mode is Mode.DIRECT:
