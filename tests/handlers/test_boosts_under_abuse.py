@@ -211,6 +211,45 @@ def test_capacity_that_could_not_be_set_is_not_recorded_as_a_boosts() -> None:
     assert dict(world.leases.read("orders").boosted) == {(None, Dimension.WRITE): 100}
 
 
+_BOOST = '"id":"nightly-2","table":"orders","owner":"x","end":"2027-03-04T12:00:00Z"'
+
+
+@pytest.mark.parametrize(
+    ("attribute", "text", "why"),
+    [
+        ("leases", '[{"id":"x"}]', "KeyError('targets')"),
+        ("leases", '{"id":"x"}', "AttributeError(\"'str' object has no attribute 'get'\")"),
+        ("leases", "orders", "JSONDecodeError('Expecting value: line 1 column 1 (char 0)')"),
+        (
+            "leases",
+            f'[{{{_BOOST},"start":"2027-03-04T10:00:00","targets":{{"write":[9,false,null]}}}}]',
+            "ValueError(\"'2027-03-04T10:00:00' has no zone\")",
+        ),
+        (
+            "leases",
+            f'[{{{_BOOST},"start":"2027-03-04T10:00:00Z","targets":{{"write":[Infinity,false,null]}}}}]',
+            "TypeError(\"'float' object cannot be interpreted as an integer\")",
+        ),
+        ("boosted", '{"write":"9"}', "TypeError(\"'str' object cannot be interpreted as an integer\")"),
+    ],
+)
+def test_table_whose_item_of_boosts_makes_no_sense_is_scaled_on(attribute: str, text: str, why: str) -> None:
+    world = World(Mode.FLOOR)
+    world.stage.consume(ORDERS, 190)
+    world.ask(minutes=30)
+    world.dynamodb.items["orders", "leases"][attribute] = {"S": text}
+    problem = f"item 'orders', 'leases' of table leases is not as it was written: {why}; delete it"
+    world.stage.consume(ORDERS, 900)
+    world.stage.advance(6 * MINUTE)
+    outcome = world.turn()
+    assert (world.floor, outcome.failed) == (900, {})
+    assert outcome.notes == [f"orders: its boosts could not be read, so no floor is lowered: {problem}"]
+    assert world.refusal("list") == (
+        503,
+        "the lease table does not answer, so it is not known what was granted; ask again with the same id: " + problem,
+    )
+
+
 # --- room for others
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from operator import index as whole
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
@@ -54,7 +55,7 @@ _MOST_OF_A_CALLER: Final = 300
 
 
 class LeasesUnavailableError(Exception):
-    """The lease table does not answer, or rejects the call. The message is from AWS."""
+    """The lease table does not answer, rejects the call (the message is AWS's), or has an item that makes no sense."""
 
 
 class LeasesFullError(Exception):
@@ -149,17 +150,23 @@ class LeaseTable:
         self._dynamodb = dynamodb or client()
 
     def read(self, label: str) -> TableLeases:
-        """Read the boosts of a table; raises `LeasesUnavailableError`."""
+        """Read the boosts of a table; raises `LeasesUnavailableError`, also for an item that somebody else wrote."""
         item = self._call("get_item", Key=self._key(label, _LEASES), ConsistentRead=True).get("Item")
         if item is None:
             return TableLeases()
-        boosted = json.loads(item["boosted"]["S"]) if "boosted" in item else {}
-        listed = json.loads(item["leases"]["S"]) if "leases" in item else []
-        return TableLeases(
-            tuple(lease for document in listed for lease in leases_of_document(document)),
-            {target_of_text(text): units for text, units in boosted.items()},
-            int(item["version"]["N"]) if "version" in item else 0,
-        )
+        try:
+            boosted = json.loads(item["boosted"]["S"]) if "boosted" in item else {}
+            listed = json.loads(item["leases"]["S"]) if "leases" in item else []
+            return TableLeases(
+                tuple(lease for document in listed for lease in leases_of_document(document)),
+                {target_of_text(text): whole(units) for text, units in boosted.items()},
+                int(item["version"]["N"]) if "version" in item else 0,
+            )
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            message = (
+                f"item {label!r}, {_LEASES!r} of table {self._name} is not as it was written: {error!r}; delete it"
+            )
+            raise LeasesUnavailableError(message) from error
 
     def write(self, label: str, leases: Iterable[Lease], based_on: TableLeases, now: datetime) -> None:
         """Write the boosts of a table, without those that ended more than an hour ago.

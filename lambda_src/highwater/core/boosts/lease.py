@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from operator import index as whole
 from typing import Any
 
 from highwater.core.errors import HighwaterError
@@ -180,14 +181,14 @@ def leases_of_document(document: dict[str, Any]) -> tuple[Lease, ...]:
                 table=document["table"],
                 index=index,
                 dimension=dimension,
-                units=units,
+                units=whole(units),
                 is_total=is_total,
-                start=datetime.fromisoformat(document["start"]),
-                end=datetime.fromisoformat(document["end"]),
+                start=_instant(document["start"]),
+                end=_instant(document["end"]),
                 owner=document["owner"],
                 reason=document.get("reason", ""),
                 asked=asked,
-                released=None if released is None else datetime.fromisoformat(released),
+                released=None if released is None else _instant(released),
             )
         )
     return tuple(found)
@@ -208,6 +209,14 @@ def target_of_text(text: str) -> TargetKey:
 def described_lease(lease: Lease) -> dict[str, Any]:
     """Return the lease as JSON-ready values for answers and the command, with the target's name in words."""
     return lease_document(lease) | {"target": target_label(lease.index, lease.dimension)}
+
+
+def _instant(text: str) -> datetime:
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None:
+        message = f"{text!r} has no zone"
+        raise ValueError(message)
+    return at
 
 
 def _text(at: datetime) -> str:
