@@ -444,6 +444,17 @@ def test_nothing_is_promised_that_nobody_can_set(change: Callable[[Account], Non
     assert world.scheduler.schedules == {}
 
 
+def test_nothing_is_promised_in_direct_mode_that_is_left_to_auto_scaling() -> None:
+    world = World(Mode.DIRECT)
+    world.stage.register(ORDERS, 12, 4_000)
+    assert world.refusal() == (
+        409,
+        "orders, table write: auto scaling has a scalable target, so nobody sets its capacity; deregister it, or have "
+        "the scaler move floors with add_table",
+    )
+    assert world.scheduler.schedules == {}
+
+
 def test_reads_of_a_replica_are_boosted_in_its_own_region() -> None:
     world = World()
     world.stage.account.tables["orders"].replica_regions = REPLICAS

@@ -15,7 +15,7 @@ from highwater.aws.tables import DescribedTable, TableBusyError, TableNotFoundEr
 from highwater.core.boosts import BoostRequest, Lease, boosted_floor, boosts_at, index_shares_percent
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Target, TargetKey
-from highwater.core.scaler import ScaledPlan
+from highwater.core.scaler import Mode, ScaledPlan
 from highwater.core.schedule.bounds import bounds_at
 from highwater.core.units import Dimension
 from highwater.handlers.coordinator.call import RefusedError
@@ -205,6 +205,9 @@ class TableState:
                 f"{label}: the table has replicas in {elsewhere}, which take the same writes and would not be raised; "
                 "boost reads only, and declare a window for the writes",
             )
+        if self.scaled.mode is Mode.DIRECT and self.floor(key) is not None:
+            fix = "deregister it, or have the scaler move floors with add_table"
+            raise RefusedError(409, f"{label}: auto scaling has a scalable target, so nobody sets its capacity; {fix}")
         if self.scaled.mode.moves_floors and self.floor(key) is None:
             raise RefusedError(409, f"{label}: no scalable target is registered; deploy the table's stack again")
 
