@@ -47,6 +47,7 @@ class Record:
     losses: int = 0
     error: Exception | None = None
     frozen: float = 0.0
+    loses_answer: bool = False
     before_write: Callable[[], None] | None = None
     key: dict[str, Any] = field(default_factory=dict)
 
@@ -95,6 +96,8 @@ class Record:
             raise ClientError({"Error": {"Code": "ConditionalCheckFailedException"}}, "UpdateItem")
         self.members, self.version = members_of_text(values[":members"]["S"]), int(values[":new"]["N"])
         self.writes += 1
+        if self.loses_answer:
+            raise GONE
         return self._answer({})
 
     def _fail(self) -> None:
@@ -340,6 +343,19 @@ def test_batch_work_stops_at_the_end_of_its_lease_until_the_table_answers(
         "budget nightly: no lease could be renewed: Could not connect to the endpoint URL: "
         '"https://dynamodb.eu-west-1.amazonaws.com/"'
     ]
+
+
+def test_share_that_was_given_up_by_a_write_whose_answer_is_lost_is_used_no_more() -> None:
+    record = Record()
+    worker, other = record.worker(), record.worker()
+    assert worker.enter(LANE, RATE, 0) == RATE
+    # the other one is there, and waits for its part
+    record.add(other._id, wants=RATE)
+    record.now += 2 * SECOND
+    record.loses_answer = True
+    held = worker.enter(LANE, RATE, 0)
+    record.loses_answer = False
+    assert other.enter(LANE, RATE, 0) + held <= RATE
 
 
 def test_service_falls_to_its_part_of_the_rate_by_the_workers_known_last() -> None:

@@ -276,11 +276,18 @@ class SharedBudget:
             return
         wants = self._wants(lease, now, rate, spent, percent)
         wall = self.wall()
+        tried: list[Member] = []
+
+        def renew(members: list[Member], at: int) -> tuple[Member, list[Member]]:
+            own, after = renewed(members, self._id, now=at, rate=rate, wants=wants)
+            tried.append(own)
+            return own, after
+
         try:
-            own, members = self._change(
-                lane, lambda members, at: renewed(members, self._id, now=at, rate=rate, wants=wants)
-            )
+            own, members = self._change(lane, renew)
         except (ClientError, BotoCoreError, CoordinatorNotFoundError, _TooManyWritersError) as error:
+            # the write may have arrived, and what it gave up be another worker's already
+            lease.share = min([lease.share, *(each.share for each in tried)])
             self._bear(lease, error)
             return
         assert own is not None  # noqa: S101 - `renewed` returns one
