@@ -227,6 +227,22 @@ def test_refused_boost_is_not_given_back() -> None:
     assert wire.sent == ["begin"]
 
 
+def test_boost_whose_poll_is_refused_is_given_back() -> None:
+    wire = Wire()
+
+    def refuse(action: str) -> str:
+        if action == "status":
+            # of a warm function that does not know the grant yet, or of credentials that have expired
+            raise BoostRefusedError(403, "the caller may not boost orders")
+        return ""
+
+    wire.lose = refuse
+    with pytest.raises(BoostRefusedError), boost(wire, Clock()):
+        pytest.fail("the block must not run")
+    assert wire.sent == ["begin", "status", "release"]
+    assert wire.world.floor == 12
+
+
 def test_cancelled_block_gives_back_what_its_thread_still_asks_for() -> None:
     begun, go_on = threading.Event(), threading.Event()
     wire = Wire()

@@ -335,11 +335,11 @@ class Boost:
         try:
             self.begin()
             self.wait()
-        except BoostRefusedError:
-            raise
-        except BaseException:
-            # the boost may have been granted although its answer was lost
-            self._release_quietly()
+        except BaseException as error:
+            # it may have been granted although its answer was lost; unlike one that is refused or over
+            is_granted = self.answer is not None and self.answer.outcome != "refused"
+            if not isinstance(error, BoostRefusedError) or (is_granted and error.status != _OVER):
+                self._release_quietly()
             raise
         self.keep_renewed()
         return self
