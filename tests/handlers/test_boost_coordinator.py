@@ -606,7 +606,7 @@ def test_floor_that_somebody_changed_by_hand_is_healed_within_the_lease() -> Non
             "orders: has no index 'by_x' write; allowed: table read, table write",
         ),
         ("renew", LOADER, {"minutes": 0}, 400, f"boost: minutes is 0; allowed: 1 to 1,440; {WINDOW}"),
-        ("list", LOADER, {"table": 7}, 400, "boost: table is '7'; allowed: a table's name"),
+        ("list", LOADER, {"table": 7}, 400, "boost: table is 7; allowed: a name"),
     ],
 )
 def test_call_that_cannot_be_carried_out_is_refused_in_a_line(

@@ -578,3 +578,14 @@ def test_event_with_a_hold_of_another_type_is_refused(world: World, hold: object
     with pytest.raises(RefusedError) as refusal:
         world.coordinator().serve(Call(LOADER, call.action, call.document))
     assert (refusal.value.status, str(refusal.value)) == (400, f"boost: hold is {hold!r}; allowed: lease or start")
+
+
+@pytest.mark.parametrize("action", ["begin", "renew", "release", "status", "list", "log", "pulse"])
+@pytest.mark.parametrize("table", ["\ud800", "orders\n", "o" * 301, "", None])
+def test_table_that_has_no_name_of_a_table_is_refused_before_aws_is_asked(
+    world: World, action: str, table: str | None
+) -> None:
+    status, message = world.refusal(action, table=table)
+    shown = "missing" if table is None else repr(table)[:60]
+    assert (status, message) == (400, f"boost: table is {shown}; allowed: a name")
+    assert world.stage.wire.operations == []

@@ -175,8 +175,8 @@ class BoostRequest:
         index = document.get("index")
         return cls(
             id=read_id(document),
-            table=_name(document, "table"),
-            index=None if index is None else _name(document, "index"),
+            table=read_name(document, "table"),
+            index=None if index is None else read_name(document, "index"),
             sizes=_sizes(document),
             duration=read_minutes(document),
             at=_instant(document, "at"),
@@ -316,7 +316,8 @@ def _instant(document: Mapping[str, Any], member: str) -> datetime | None:
     raise LeaseError(f"boost: {member} is {_shown(text)}; allowed: an instant with its zone, such as 2027-03-04T05:06Z")
 
 
-def _name(document: Mapping[str, Any], member: str) -> str:
+def read_name(document: Mapping[str, Any], member: str) -> str:
+    """Parse a table's label, or an index's name; raises `LeaseError` for what none can be."""
     found = document.get(member)
     if not isinstance(found, str) or not 1 <= len(found) <= 300 or not found.isprintable():
         raise LeaseError(f"boost: {member} is {_shown(found)}; allowed: a name")

@@ -19,7 +19,7 @@ from highwater.aws.observe import Region
 from highwater.aws.schedules import Wakes, WakesUnavailableError
 from highwater.core.boosts import BoostCap, BoostRequest, Caller, Grant, Lease, LeaseError, find_cap, grant
 from highwater.core.boosts.lease import LONGEST, described_lease
-from highwater.core.boosts.request import read_id, read_minutes
+from highwater.core.boosts.request import read_id, read_minutes, read_name
 from highwater.core.errors import did_you_mean
 from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS, billed_hours, unit_hour_micro_usd
 from highwater.core.plan.plan import TargetKey
@@ -28,14 +28,6 @@ from highwater.core.units import Units
 from highwater.handlers.coordinator.call import Call, RefusedError
 from highwater.handlers.coordinator.state import KeptTables, TableState
 from highwater.handlers.scaler.gather import RunOutcome
-
-
-def read_table(document: dict[str, Any]) -> str:
-    """Return the table that a call names; raises `RefusedError` if it names none."""
-    table = document.get("table")
-    if not isinstance(table, str) or not table:
-        raise RefusedError(400, f"boost: table is {str(table)[:60]!r}; allowed: a table's name")
-    return table
 
 
 def grant_of(
@@ -344,7 +336,7 @@ class Coordinator:
             return grants, True
 
     def _renew(self, caller: Caller, document: Answer) -> Answer:
-        table, id, duration = read_table(document), read_id(document), read_minutes(document)
+        table, id, duration = read_name(document, "table"), read_id(document), read_minutes(document)
         cap = self._cap(caller, table, to_boost=True)
         known = self.leases.read(table)
         if (unchanged := self._end_if_renewed_lately(known, id, caller, duration)) is not None:
@@ -384,7 +376,7 @@ class Coordinator:
         return max(lease.end for lease, _ in live)
 
     def _release(self, caller: Caller, document: Answer) -> Answer:
-        table, id = read_table(document), read_id(document)
+        table, id = read_name(document, "table"), read_id(document)
         # a boost's owner may release it even if its grant was removed meanwhile
         state, _ = self._look(table)
         own = self._change(table, id, caller, state, lambda lease, _: lease.released_at(state.now), may_be_over=True)
@@ -450,7 +442,7 @@ class Coordinator:
             return new
 
     def _status(self, caller: Caller, document: Answer) -> Answer:
-        table, id = read_table(document), read_id(document)
+        table, id = read_name(document, "table"), read_id(document)
         self._cap(caller, table, to_boost=True)
         state, _ = self._look(table, for_poll=True)
         known = self.leases.read(table)
@@ -468,21 +460,21 @@ class Coordinator:
         }
 
     def _list(self, caller: Caller, document: Answer) -> Answer:
-        table = read_table(document)
+        table = read_name(document, "table")
         self._cap(caller, table, to_boost=True)
         state, _ = self._look(table, for_poll=True)
         live = [lease for lease in self.leases.read(table).leases if lease.ends > state.now]
         return {"table": table, "now": state.now.isoformat(), "boosts": [described_lease(lease) for lease in live]}
 
     def _log(self, caller: Caller, document: Answer) -> Answer:
-        table = read_table(document)
+        table = read_name(document, "table")
         self._cap(caller, table, to_boost=True)
         self._plan(table)
         return {"table": table, "log": self.leases.read_log(table)}
 
     def _pulse(self, caller: Caller, document: Answer) -> Answer:
         """Run the scaler's turn for a table at once, because its fleet needs help."""
-        table = read_table(document)
+        table = read_name(document, "table")
         self._cap(caller, table)
         return self.help(table)
 
