@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -241,6 +242,27 @@ def test_boost_whose_poll_is_refused_is_given_back() -> None:
         pytest.fail("the block must not run")
     assert wire.sent == ["begin", "status", "release"]
     assert wire.world.floor == 12
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_forked_process_that_leaves_the_block_does_not_give_its_parents_boost_back() -> None:
+    wire = Wire()
+    made = boost(wire, Clock())
+    made.begin()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            made.__exit__(None, None, None)
+            os.write(writing, " ".join(wire.sent).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    assert os.read(reading, 100) == b"begin"
+    os.close(reading)
+    made.__exit__(None, None, None)
+    assert wire.sent == ["begin", "release"]
 
 
 def test_cancelled_block_gives_back_what_its_thread_still_asks_for() -> None:

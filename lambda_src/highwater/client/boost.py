@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 import threading
 import time
@@ -231,7 +232,7 @@ class Boost:
     """One boost, made by `highwater.boost`: a context manager, for `with` and for `async with`.
 
     The block begins once the capacity can be used. The lease is renewed while the block runs, up to a day, and released
-    at its end, also after an exception. If the process dies, the lease expires.
+    at its end, also after an exception. If the process dies, the lease expires. What it forks releases nothing.
 
     Attributes:
         table: The table's label.
@@ -265,6 +266,8 @@ class Boost:
     _released: threading.Event = field(default_factory=threading.Event)
     _renewer: threading.Thread | None = None
     _begun_at: float = 0.0
+    # whose boost it is: a forked process that leaves the block does not end that of its parent
+    _process: int = field(default_factory=os.getpid)
 
     def begin(self) -> BoostAnswer:
         """Request the capacity and return the answer, without waiting for the capacity.
@@ -273,7 +276,7 @@ class Boost:
             BoostRefusedError: Nothing is granted.
             CoordinatorUnavailableError: No coordinator is found, or it does not answer.
         """
-        self._begun_at = self.clock()
+        self._begun_at, self._process = self.clock(), os.getpid()
         document = self.client.send("begin", id=self.id, table=self.table, minutes=self.minutes, **self.members)
         self.answer = BoostAnswer.from_document(document)
         if self.answer.outcome == "refused":
@@ -406,6 +409,8 @@ class Boost:
 
     def _release_quietly(self) -> None:
         """Release the lease; wait two seconds at most, and go on in the background while the process runs."""
+        if self._process != os.getpid():
+            return
         self._ended.set()
         release = threading.Thread(target=self._try_release, name=f"highwater-release-{self.id}", daemon=True)
         try:
