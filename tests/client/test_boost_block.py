@@ -91,6 +91,19 @@ def test_lease_is_renewed_when_a_third_is_left_and_a_lost_renewal_soon_again() -
     assert wire.sent == ["begin", "renew", "renew", "renew", "renew"]
 
 
+def test_renewals_go_on_after_an_error_of_any_kind() -> None:
+    def fail(action: str) -> str:
+        if action == "renew" and wire.sent.count("renew") == 1:
+            raise RuntimeError("the provider of credentials failed")
+        return ""
+
+    wire, clock = Wire(lose=fail), Clock()
+    made = boost(wire, clock, most_waits=3)
+    made.begin()
+    made._renew_on()
+    assert wire.sent == ["begin", "renew", "renew", "renew"]
+
+
 def test_boost_that_is_over_is_renewed_no_longer() -> None:
     wire, clock = Wire(), Clock()
     made = boost(wire, clock)

@@ -378,7 +378,8 @@ class Boost:
             try:
                 self.renew()
                 due = self.clock() + length * _RENEWED_AFTER
-            except BoostError as error:
+            except Exception as error:
+                # whatever the error, such as that of a provider of credentials, the next renewal may succeed
                 if isinstance(error, BoostRefusedError) and error.status == _OVER:
                     if not self._begin_again():
                         return
