@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from highwater.aws.coordinator_table import TableLeases
+from highwater.aws.parameters import read_boost_caps
 from highwater.core import Dimension, IndexCapacity, Plan
 from highwater.core.boosts import BoostCap, Caller, Lease
 from highwater.core.names import TargetName
@@ -546,7 +547,20 @@ def test_request_that_arrives_again_and_again_runs_a_turn_in_five_seconds(world:
     assert turns == 11, "the first request ran one too"
 
 
-# --- events and requests of any shape
+# --- events, requests and grants of any shape
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"caller": "role/A", "max_read": 1e400, "max_write": 7}', "[" * 8_000, "[]", "{}"],
+    ids=["infinity", "nested", "list", "empty"],
+)
+def test_grant_that_makes_no_sense_does_not_affect_the_others(world: World, text: str) -> None:
+    good = f'{{"caller": "{LOADER.name}", "max_read": 0, "max_write": 7}}'
+    world.stage.account.parameters |= {"/highwater/boosts/nightly/a": text, "/highwater/boosts/nightly/b": good}
+    found = read_boost_caps(world.stage.region_of(None).ssm, "nightly")
+    assert found.caps == (BoostCap(caller=LOADER.name, max_read=0, max_write=7),)
+    assert [line.partition(": ")[0] for line in found.unreadable] == ["/highwater/boosts/nightly/a"]
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,6 @@ def read_boost_caps(ssm: SSMClient, coordinator: str) -> BoostCaps:
         for parameter in page["Parameters"]:
             try:
                 caps.append(BoostCap.from_json(parameter["Value"]))
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
                 unreadable.append(f"{parameter['Name']}: {type(error).__name__}: {error}")
     return BoostCaps(tuple(caps), tuple(unreadable))
