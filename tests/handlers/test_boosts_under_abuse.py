@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -14,6 +15,7 @@ from highwater.core import Dimension, IndexCapacity, Plan
 from highwater.core.boosts import BoostCap, Caller, Lease
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode, ScaledPlan
+from highwater.handlers.coordinator import handler
 from highwater.handlers.coordinator.call import Call, RefusedError, read_boost_event, read_request
 from tests.handlers import test_boost_coordinator
 from tests.handlers.test_boost_coordinator import DAY, LOADER, ORDERS, PLAN, SMALL, World
@@ -392,6 +394,21 @@ def test_cap_of_an_index_that_is_written_more_than_its_table_is_that_much_higher
     world.ask("release", caller=SMALL)
     # alone, an index has the caller's cap
     assert granted(id="nightly-3", write=45, index="by_attribute_00") == [30]
+
+
+def test_list_of_boosts_with_long_reasons_fits_into_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(plan=_indexed(20))
+    for number in range(52):
+        at = world.stage.now() + timedelta(hours=1, minutes=20 * number)
+        world.ask(id=f"booking-{number}", write=1, minutes=1, at=at.isoformat(), reason="\U0001f600" * 200)
+    monkeypatch.setattr(handler, "_coordinator", lambda _: world.coordinator())
+    monkeypatch.setenv("HIGHWATER_SCALER", "boosts")
+    arn = "arn:aws:sts::123456789012:assumed-role/Loader/job"
+    context = {"http": {"method": "POST"}, "authorizer": {"iam": {"userArn": arn}}}
+    answer = handler.handler({"requestContext": context, "body": '{"do": "list", "table": "orders"}'}, None)
+    assert len(json.loads(answer["body"])["boosts"]) == 52 * 21
+    # the share of one caller; three and a half of these fit into the item, and into the 6 MB of an answer
+    assert len(answer["body"].encode()) * 3.5 < 6 * 1_024**2
 
 
 # --- who may do what

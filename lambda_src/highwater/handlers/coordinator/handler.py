@@ -98,7 +98,10 @@ def _count_refusal(*, is_refused: bool) -> None:
 
 
 def _answer(status: int, document: dict[str, Any]) -> dict[str, Any]:
-    return {"statusCode": status, "headers": {"content-type": "application/json"}, "body": json.dumps(document)}
+    # Lambda's answers have up to 6 MB, and a list of boosts has a reason for each of their targets;
+    # escaped, a character would take up to twelve bytes
+    body = json.dumps(document, ensure_ascii=False)
+    return {"statusCode": status, "headers": {"content-type": "application/json"}, "body": body}
 
 
 def _coordinator(context: Any) -> Coordinator:
