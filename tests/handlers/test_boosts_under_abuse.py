@@ -396,7 +396,9 @@ def test_cap_of_an_index_that_is_written_more_than_its_table_is_that_much_higher
     assert granted(id="nightly-3", write=45, index="by_attribute_00") == [30]
 
 
-def test_list_of_boosts_with_long_reasons_fits_into_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_of_boosts_with_long_reasons_fits_into_an_answer_and_is_not_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     world = World(plan=_indexed(20))
     for number in range(52):
         at = world.stage.now() + timedelta(hours=1, minutes=20 * number)
@@ -409,6 +411,8 @@ def test_list_of_boosts_with_long_reasons_fits_into_an_answer(monkeypatch: pytes
     assert len(json.loads(answer["body"])["boosts"]) == 52 * 21
     # the share of one caller; three and a half of these fit into the item, and into the 6 MB of an answer
     assert len(answer["body"].encode()) * 3.5 < 6 * 1_024**2
+    (logged,) = [vars(record)["boost"] for record in caplog.records if record.getMessage() == "boost"]
+    assert logged == {"do": "list", "caller": LOADER.name, "table": "orders", "now": "2027-03-04T10:20:40+00:00"}
 
 
 # --- who may do what

@@ -57,7 +57,9 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     try:
         call = read_request(event) if is_request(event) else read_boost_event(event)
         answer = _coordinator(context).serve(call)
-        logger.info("boost", extra={"boost": {"do": call.action, "caller": call.caller.name, **answer}})
+        # lists may have megabytes, and are asked for again and again
+        told = {name: value for name, value in answer.items() if name not in ("boosts", "log")}
+        logger.info("boost", extra={"boost": {"do": call.action, "caller": call.caller.name, **told}})
         _count_refusal(is_refused=answer.get("outcome") == "refused")
         return _answer(200, answer)
     except RefusedError as refused:
