@@ -271,3 +271,25 @@ def test_other_tables_do_not_wait_for_a_function_that_hangs() -> None:
     assert hanging.woken == []
     hanging.may_answer.set()
     pulse.stop()
+
+
+def test_amounts_of_a_table_with_many_indexes_are_told_in_expressions_of_less_than_4_kb() -> None:
+    table = Table()
+    lengths: list[int] = []
+    tell = table.update_item
+
+    def update_item(**request: Any) -> dict[str, Any]:
+        lengths.append(len(request["UpdateExpression"]))
+        return tell(**request)
+
+    table.update_item = update_item  # type: ignore[method-assign]
+    indexes = [None, *(f"by_attribute_{number:02}" for number in range(20))]
+    amounts = {
+        (SLOT // 6 * 6 + slot, (index, dimension), is_refused): 7.0
+        for slot, index, dimension, is_refused in itertools.product(range(6), indexes, Dimension, (False, True))
+    }
+    FleetTable(table, "pulses", "orders").add(dict(amounts))
+    assert len(lengths) == 3
+    assert max(lengths) < 4 * 1_024
+    (item,) = table.items.values()
+    assert sum(float(units["N"]) for name, units in item.items() if name != "hint") == 7 * len(amounts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -31,6 +31,9 @@ _MINUTES_KEPT: Final = 3
 # DynamoDB's errors for more writes of one item than its partition takes, and for an item in which a client wrote text
 # where amounts are added
 _ELSEWHERE: Final = ("ProvisionedThroughputExceededException", "ThrottlingException", "ValidationException")
+# An expression has up to 4 KB (Amazon DynamoDB Developer Guide, "Service quotas"), and an amount takes up to 13 bytes.
+# A table with twenty indexes may have twice as many amounts in a minute.
+_MOST_AMOUNTS: Final = 250
 # A fleet whose item has no hint asks for help once in so many minutes: nothing may scale its table.
 _ASKED_MINUTES: Final = 5
 # The clocks of a fleet's processes differ by less than a slot: somebody who was elected in a later one was not.
@@ -77,8 +80,7 @@ class FleetTable:
         certainly was not written: amounts that may have arrived are removed from it, as they could count twice. After a
         write that was throttled, or whose item was spoilt, the next one goes to another shard.
         """
-        for minute in sorted({slot // SLOTS_PER_MINUTE for slot, _, _ in amounts}):
-            parts = {at: units for at, units in amounts.items() if at[0] // SLOTS_PER_MINUTE == minute}
+        for minute, parts in list(_parts_of(amounts)):
             names = {f"#a{number}": amount_attribute(at[0], at[1], refused=at[2]) for number, at in enumerate(parts)}
             values = {f":a{number}": {"N": _text(units)} for number, units in enumerate(parts.values())}
             adding = ", ".join(f"#a{number} :a{number}" for number in range(len(parts)))
@@ -219,6 +221,14 @@ class FleetTable:
     def _key(self, minute: int, shard: int) -> dict[str, Any]:
         partition = pulse_partition(self.label, shard)
         return {PARTITION_KEY: {"S": partition}, SORT_KEY: {"S": pulse_sort_key(minute)}}
+
+
+def _parts_of(amounts: Amounts) -> Iterator[tuple[int, Amounts]]:
+    """Yield the amounts of each minute, the earliest first, in as many parts as expressions need."""
+    for minute in sorted({slot // SLOTS_PER_MINUTE for slot, _, _ in amounts}):
+        own = [(at, units) for at, units in amounts.items() if at[0] // SLOTS_PER_MINUTE == minute]
+        for start in range(0, len(own), _MOST_AMOUNTS):
+            yield minute, dict(own[start : start + _MOST_AMOUNTS])
 
 
 def _last_slot(minute: int) -> int:
