@@ -231,6 +231,20 @@ def test_traffic_is_scaled_moved_and_read_as_reads(command: Command, tmp_path: P
     assert (read["dimension"], read["consumed_units"] + read["throttled_units"]) == ("read", 30 * 1_800)
 
 
+def test_seconds_within_minutes_are_drawn_on_request(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("minute_index,units\n" + "".join(f"{n},6000\n" for n in range(90)))
+    flat, noisy = (
+        command("rehearse", *HAND, "--traffic", "t.csv", "--compare", "fixed:100", "--json", *more)
+        for more in ((), ("--noise", "1.0", "--seed", "7"))
+    )
+    assert flat.stderr == ""
+    assert noisy.stderr == "t: the seconds within minutes are drawn at random: noise 1, seed 7\n"
+    units = [json.loads(done.stdout)["traffic"]["mean_units_per_second"] for done in (flat, noisy)]
+    assert units == [100, 100]
+    throttled = [json.loads(done.stdout)["runs"][1]["targets"][0]["throttled_units"] for done in (flat, noisy)]
+    assert throttled[0] == 0
+
+
 def test_help_suffices(command: Command) -> None:
     text = command("rehearse", "--help").stdout
     for word in (

@@ -168,7 +168,14 @@ def test_option_of_rehearse_that_cannot_be_is_told_and_loses_nothing(
             "recommend --traffic in.csv --region eu-west-1",
             "--region is of --live-table; remove it beside --traffic",
         ),
-        ("recommend --traffic in.csv --seed 7", "--seed is of --scenario, whose jitter it decides; remove it"),
+        (
+            "recommend --traffic in.csv --seed 7",
+            "--seed is of --scenario and --noise, whose chance it decides; remove it",
+        ),
+        (
+            "recommend --scenario daily --noise 0.6",
+            "daily: has seconds already; noise is for traffic with minutes alone",
+        ),
         (
             "recommend --traffic in.csv --save in.csv",
             "--save and --traffic are the same file, in.csv; give another file",

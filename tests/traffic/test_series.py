@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from datetime import UTC, datetime
 
 import pytest
@@ -33,6 +35,34 @@ def test_scaling_keeps_totals_to_half_a_unit(values: list[int], factor: float) -
         assert traffic.scaled(factor).total_units(STREAM) == pytest.approx(
             traffic.total_units(STREAM) * factor, abs=0.51, rel=1e-12
         )
+
+
+@given(st.lists(st.integers(0, 90_000), min_size=1, max_size=12), st.floats(0, 3), st.integers(0, 9))
+def test_noise_keeps_each_minute_and_is_the_same_for_its_seed(values: list[int], deviation: float, seed: int) -> None:
+    index = Stream("by_day", Dimension.WRITE)
+    counts = {STREAM: map(float, values), index: (value / 2 for value in values)}
+    minutes = Traffic.from_counts("made", counts, bin_seconds=60, start=START)
+    noisy = minutes.with_noise(deviation, seed=seed)
+    assert (noisy.bin_seconds, noisy.source_bin_seconds, noisy.start) == (1, 60, minutes.start)
+    for stream, rates in minutes.rates.items():
+        found = noisy.rates[stream]
+        assert [sum(found[at : at + 60]) for at in range(0, len(found), 60)] == [rate * 60 for rate in rates]
+    assert noisy.rates == minutes.with_noise(deviation, seed=seed).rates
+    assert noisy.notes == (f"made: the seconds within minutes are drawn at random: noise {deviation:g}, seed {seed}",)
+
+
+def test_noise_makes_slots_of_ten_seconds_differ_by_its_deviation() -> None:
+    minutes = Traffic.from_counts("made", {STREAM: [60_000.0] * 500}, bin_seconds=60, start=START)
+
+    def deviation_of(noise: float) -> float:
+        rates = minutes.with_noise(noise).rates[STREAM]
+        return statistics.stdev(math.log(sum(rates[at : at + 10])) for at in range(0, len(rates), 10))
+
+    assert minutes.with_noise(0).rates[STREAM].tolist() == [1_000 * 60] * 30_000
+    assert [round(deviation_of(noise), 1) for noise in (0.3, 0.6, 1.0)] == [0.3, 0.6, 1.0]
+    seconds = minutes.with_noise(0.3)
+    with pytest.raises(TrafficError, match=r"^made: has seconds already; noise is for traffic with minutes alone$"):
+        seconds.with_noise(0.3)
 
 
 def test_mean_start_and_length() -> None:

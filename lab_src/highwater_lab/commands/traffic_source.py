@@ -47,6 +47,7 @@ class TrafficSource:
     mean: float | None
     start: datetime | None
     shift: timedelta | None
+    noise: float | None
     seed: int | None
     metric_delay: int
     price_region: str | None
@@ -156,7 +157,13 @@ class TrafficSource:
             traffic = traffic.scaled(self.scale)
         if self.start is not None:
             traffic = traffic.starting(self.start.replace(tzinfo=UTC))
-        return traffic if self.shift is None else traffic.starting(traffic.start + self.shift)
+        if self.shift is not None:
+            traffic = traffic.starting(traffic.start + self.shift)
+        return traffic if self.noise is None else traffic.with_noise(self.noise, seed=self._seed)
+
+    @property
+    def _seed(self) -> int:
+        return 1 if self.seed is None else self.seed
 
     def load_prices(self, region: str | None = None) -> Prices:
         """The prices of `--price-region`, *region*, the live table's or us-east-1, from a file if one is given.
@@ -182,8 +189,8 @@ class TrafficSource:
             for option, value in given.items():
                 if value is not None:
                     raise Misuse(f"{option} is of {live.partition(' ')[0]}; remove it beside {source}")
-        if self.scenario is None and self.seed is not None:
-            raise Misuse("--seed is of --scenario, whose jitter it decides; remove it")
+        if self.scenario is None and self.noise is None and self.seed is not None:
+            raise Misuse("--seed is of --scenario and --noise, whose chance it decides; remove it")
 
     def _unscaled(self, likely_table: str | None) -> Traffic:
         dimension = Dimension(self.units_are.removesuffix("s"))
@@ -192,7 +199,7 @@ class TrafficSource:
                 self.traffic_file, table=self.traffic_table, likely_table=likely_table, units_are=dimension
             )
         if self.scenario is not None:
-            return make_scenario(self.scenario, seed=1 if self.seed is None else self.seed, dimension=dimension)
+            return make_scenario(self.scenario, seed=self._seed, dimension=dimension)
         return self._fetch(str(self.live_table), 14 if self.days is None else self.days)
 
     def _fetch(self, table: str, days: int) -> Traffic:
@@ -242,7 +249,13 @@ _OPTIONS = (
         help="Move the traffic so that it starts at this time (UTC).",
     ),
     click.option("--shift", type=DurationType(), help="Move the traffic later by this duration, such as 2h30m."),
-    click.option("--seed", type=int, help="Seed of the random jitter in scenarios. [default: 1]"),
+    click.option(
+        "--noise",
+        type=Finite(0, 3),
+        help="Draw the seconds within each minute at random, as minutes hide them: the standard deviation of the "
+        "logarithm of the units in ten seconds, from 0.3 (calm) to 1.0 (bursts).",
+    ),
+    click.option("--seed", type=int, help="Seed of --noise, and of the random jitter in scenarios. [default: 1]"),
     click.option(
         "--metric-delay",
         type=click.IntRange(0, 3600),

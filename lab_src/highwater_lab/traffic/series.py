@@ -7,6 +7,7 @@ HighwaterError
 from __future__ import annotations
 
 import math
+import random
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,8 @@ DEFAULT_START: Final = datetime(2026, 11, 2, tzinfo=UTC)
 # Ten years of minutes or two months of seconds; a longer series most likely has a wrong bin length
 MOST_BINS: Final = 5_300_000
 _MOST_UNITS_PER_SECOND: Final = 10**7
+# What noise varies: a burst of the burst bucket's kind is longer, and the pulses of a fleet have slots of this length.
+_SLOT_SECONDS: Final = 10
 _EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)
 _LATEST: Final = datetime(2200, 1, 1, tzinfo=UTC)
 
@@ -162,6 +165,28 @@ class Traffic:
         if mean == 0:
             raise TrafficError(f"{self.name}: has no requests, so it cannot be scaled to a mean rate")
         return self.scaled(units_per_second / mean)
+
+    def with_noise(self, deviation: float, *, seed: int = 1) -> Traffic:
+        """Return this traffic with seconds, where the slots of ten seconds of a minute differ at random.
+
+        Minutes keep their units. Each slot's part of them is lognormal: *deviation* is the standard deviation of its
+        logarithm. All streams have the same slots, as the writes of an index come with those of its table. *seed* decides the noise.
+
+        Raises `TrafficError` if the traffic has seconds already, or is too long for them.
+        """
+        if self.bin_seconds < MINUTE:
+            raise TrafficError(f"{self.name}: has seconds already; noise is for traffic with minutes alone")
+        generator = random.Random(seed)  # noqa: S311 - no secret
+        counts: dict[Stream, array[float]] = {stream: array("d") for stream in self.rates}
+        for minute in range(self.minutes):
+            slots = [generator.lognormvariate(0, deviation) for _ in range(MINUTE // _SLOT_SECONDS)]
+            total = sum(slots)
+            for stream, rates in self.rates.items():
+                units = rates[minute] * MINUTE / QUANTA_PER_UNIT
+                counts[stream].extend(units * slot / total for slot in slots)
+        noisy = Traffic.from_counts(self.name, counts, bin_seconds=_SLOT_SECONDS, start=self.start)
+        note = f"{self.name}: the seconds within minutes are drawn at random: noise {deviation:g}, seed {seed}"
+        return replace(noisy, source_bin_seconds=self.source_bin_seconds, notes=(*self.notes, note))
 
     def starting(self, start: datetime) -> Traffic:
         """Return this traffic moved to *start*, which is timezone-aware; seconds are cut off.
