@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from pathlib import Path
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 
-import cdk_highwater
 from cdk_highwater import Capacity, manage_capacity
 from highwater_lab.template import list_tables, load_templates
 from tests.command import Command, refused
@@ -44,8 +42,7 @@ def test_code_keeps_floors_ceilings_and_targets(command: Command, tmp_path: Path
     assert (done.returncode, done.stderr) == (0, "")
     (planned,) = json.loads(done.stdout)
     app, _, table = _app(tmp_path / "after")
-    names = {name: getattr(cdk_highwater, name) for name in ("Capacity", "IndexCapacity", "manage_capacity")}
-    exec(planned["code"], {**names, "order_items": table, "timedelta": timedelta})  # noqa: S102 - that is the test
+    exec(planned["code"], {"order_items": table})  # noqa: S102 - that is the test
     app.synth()
     before, after = (
         {
@@ -71,6 +68,19 @@ def test_code_keeps_floors_ceilings_and_targets(command: Command, tmp_path: Path
     ]
 
 
+def test_scalable_target_without_a_policy_keeps_its_floor_and_takes_two_deploys(
+    command: Command, tmp_path: Path
+) -> None:
+    """Its scheduled actions, or its bounds alone, hold capacity above the template's number."""
+    app, _, table = _app(tmp_path / "app")
+    table.auto_scale_write_capacity(min_capacity=21, max_capacity=2_100)
+    app.synth()
+    (planned,) = json.loads(command("migrate", "app", "--json").stdout)
+    assert planned["what"].startswith("table: read 11 fixed, write 21 to 2,100 without a policy; ")
+    assert len(planned["steps"]) == 3
+    assert "    write=Capacity.fixed(21),\n" in planned["code"]
+
+
 def test_plan_of_a_table_is_text_with_the_code_set_off(command: Command) -> None:
     done = command("migrate", TWO, "--table", "Visits")
     assert (done.returncode, done.stderr) == (0, "")
@@ -79,6 +89,9 @@ def test_plan_of_a_table_is_text_with_the_code_set_off(command: Command) -> None
         == """\
 Data/Visits: table: read 42 fixed, write 43 fixed
   deploy: add the code below; nothing has to be removed before.
+  back: remove manage_capacity and deploy. The capacity stays as it is, and nothing scales it.
+
+    from cdk_highwater import Capacity, manage_capacity
 
     manage_capacity(
         visits,  # Data/Visits
@@ -113,6 +126,10 @@ def test_table_that_needs_nothing_says_why(command: Command, tmp_path: Path) -> 
         "deploy: add the code below. CloudFormation keeps the scalable targets of a global table, and changes their "
         "bounds"
     )
+    assert found["Shop/World"]["steps"][1:] == [
+        "back: remove manage_capacity and deploy. CloudFormation keeps the scalable targets, with the bounds that the "
+        "table's own billing declares"
+    ]
     assert [each["code"] is None for each in found.values()] == [True, True, False]
 
 

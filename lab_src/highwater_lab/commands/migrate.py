@@ -32,6 +32,11 @@ _BACK = (
     "back: remove manage_capacity and deploy, which lowers the capacity to the base floors, or to the need of the last "
     "quarter of an hour; then add auto_scale_... again and deploy. In between nothing scales the table"
 )
+_BACK_FIXED = "back: remove manage_capacity and deploy. The capacity stays as it is, and nothing scales it"
+_BACK_GLOBAL = (
+    "back: remove manage_capacity and deploy. CloudFormation keeps the scalable targets, with the bounds that the "
+    "table's own billing declares"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +80,15 @@ def migration_of(table: ListedTable) -> Migration:
     if table.logical_id is None:
         return Migration(table.name, "is only scaled here; manage it where its table is defined, or import it by name")
     what = "; ".join(f"{resource.label}: {_described(resource)}" for resource in setup.resources)
-    is_scaled = any(resource.target(dimension).is_scaled for resource in setup.resources for dimension in Dimension)
-    steps = _GLOBAL if table.is_global else _TWO_DEPLOYS if is_scaled else _ONE_DEPLOY
-    back = (_BACK,) if is_scaled else ()
-    return Migration(table.name, what, (*steps, *back), managed_code_of(table.name, setup), tuple(_notes(setup)))
+    has_target = any(_has_target(resource.target(dimension)) for resource in setup.resources for dimension in Dimension)
+    own = (*_TWO_DEPLOYS, _BACK) if has_target else (*_ONE_DEPLOY, _BACK_FIXED)
+    steps = (*_GLOBAL, _BACK_GLOBAL) if table.is_global else own
+    return Migration(table.name, what, steps, managed_code_of(table.name, setup), tuple(_notes(setup)))
+
+
+def _has_target(target: TargetSetup) -> bool:
+    """Whether a scalable target is registered, with a policy, or with scheduled actions or bounds alone."""
+    return target.is_scaled or bool(target.actions) or {target.min, target.max} != {target.units}
 
 
 def _described(resource: ResourceSetup) -> str:
@@ -86,9 +96,10 @@ def _described(resource: ResourceSetup) -> str:
 
 
 def _range(target: TargetSetup) -> str:
-    if target.tracking is None:
+    if not _has_target(target):
         return f"{target.units:,} fixed"
-    return f"{target.min:,} to {target.max:,} at {target.tracking.target_percent} %"
+    how = "without a policy" if target.tracking is None else f"at {target.tracking.target_percent} %"
+    return f"{target.min:,} to {target.max:,} {how}"
 
 
 def _notes(setup: TableSetup) -> Iterator[str]:
@@ -148,5 +159,5 @@ def _text(migration: Migration) -> str:
     lines = [f"{migration.name}: {migration.what}", *(f"  {step}." for step in migration.steps)]
     lines += [f"  ! {note}." for note in migration.notes]
     if migration.code:
-        lines += ["", *(f"    {line}" for line in migration.code.splitlines()), ""]
+        lines += ["", *(f"    {line}".rstrip() for line in migration.code.splitlines()), ""]
     return "\n".join(lines) + "\n"

@@ -126,6 +126,8 @@ def managed_code_of(name: str, setup: TableSetup) -> str:
     if not variable.isidentifier() or keyword.iskeyword(variable):
         variable = "table"
     lines = [
+        f"from cdk_highwater import {'Capacity, IndexCapacity' if indexes else 'Capacity'}, manage_capacity",
+        "",
         "manage_capacity(",
         f"    {variable},  # {name}",
         f"    read={_capacity(own.read.capacity)},",
@@ -141,4 +143,5 @@ def managed_code_of(name: str, setup: TableSetup) -> str:
             ),
             "    ],",
         ]
-    return "\n".join([*lines, ")"]) + "\n"
+    code = "\n".join([*lines, ")"]) + "\n"
+    return f"from datetime import timedelta\n\n{code}" if "timedelta(" in code else code

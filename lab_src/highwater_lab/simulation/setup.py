@@ -157,9 +157,9 @@ class TargetSetup:
 
     @property
     def capacity(self) -> Capacity:
-        """What a plan declares for it: its target tracking with its bounds, or its units."""
+        """What a plan declares for it: its target tracking with its bounds, or its units, within its bounds."""
         if self.tracking is None:
-            return Capacity.fixed(self.units)
+            return Capacity.fixed(min(max(self.units, self.min), self.max))
         return Capacity.autoscaled(
             min_capacity=self.min,
             max_capacity=self.max,
