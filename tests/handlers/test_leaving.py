@@ -50,6 +50,17 @@ def test_capacity_of_an_open_window_goes_back_to_what_base_floor_and_traffic_nee
     assert stage.capacity("orders") == left, why
 
 
+@pytest.mark.parametrize(("percent", "left"), [(40, 100), (90, 58)], ids=["more-room", "less-room"])
+def test_room_that_is_declared_stays_and_is_never_less_than_that_of_70_percent(
+    stage: Stage, orders: TargetName, percent: int, left: int
+) -> None:
+    stage.consume(orders, 40)
+    write = Capacity.autoscaled(min_capacity=12, max_capacity=400, target_utilization_percent=percent)
+    plan = Plan(read=PLAN.read, write=write, windows=(ALWAYS,))
+    answer = _ask(stage, deployment.AFTERMATH_TYPE, "Delete", {"TableName": "orders", "Plan": plan.to_json()})
+    assert answer == success(f"lowered table to 7 RCU and {left} WCU")
+
+
 def test_capacity_that_cannot_be_lowered_is_told_with_its_cost(stage: Stage, orders: TargetName) -> None:
     """6: the day's decreases are used."""
     for units in (145, 144, 143, 142, 141):

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 NO_TABLE = "the table does not exist any more"
 # The remaining capacity must be enough for the traffic of these minutes. CloudWatch has the newest some minutes late.
 _TRAFFIC_MINUTES = 15
-# The default target utilization of target tracking, which leaves room for growing traffic.
+# The default target utilization of target tracking, which leaves room for growing traffic. A lower one that is declared
+# keeps its room, as nothing scales the table afterwards.
 _UTILIZATION_PERCENT = 70
 
 
@@ -146,7 +147,8 @@ def _needed(
     units: dict[tuple[str | None, Dimension], int] = {}
     for name, target in names.items():
         busiest = max((minute or 0 for minute in consumed[name].consumed_units), default=0)
-        for_traffic = -(-busiest * 100 // (60 * _UTILIZATION_PERCENT))
+        percent = min(_UTILIZATION_PERCENT, target.capacity.target_utilization_percent or _UTILIZATION_PERCENT)
+        for_traffic = -(-busiest * 100 // (60 * percent))
         units[target.key] = max(bounds_with(target, ()).min, for_traffic)
     return {
         index: Units(units[index, Dimension.READ], units[index, Dimension.WRITE]) for index, _, _ in plan.resources()
