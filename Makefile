@@ -166,6 +166,10 @@ benchmark-alarm: setup ## An experiment: one alarm for the scaler's whole fleet 
 benchmark-hours: setup ## What hours on demand would save a provisioned table, in hindsight (offline, free; two minutes). TRACES=folder
 	@$(BIN)/python -m research.hours $(if $(TRACES),--traces $(TRACES))
 
+.PHONY: benchmark-modes
+benchmark-modes: setup ## Hours on demand as a policy that the days before choose, beside others (offline, free; ten minutes). TRACES=folder
+	@$(BIN)/python -m research.modes $(if $(TRACES),--traces $(TRACES))
+
 .PHONY: benchmark-pulses
 benchmark-pulses: setup ## Fleets that tell what they ask for: coverage, lateness, shorter bursts (offline, free; ten minutes). TRACES=folder
 	@$(BIN)/python -m research.pulses $(if $(TRACES),--traces $(TRACES))

@@ -3,12 +3,13 @@
 For each trace the scaler is simulated in FLOOR mode, and its bill of each hour compared with that of requests on
 demand. Three schedules are chosen in hindsight, so that no real one saves more: one window of hours, the same on all
 days; one on the weekdays on which it saves something, as `Window.weekly` has it; and for each day by itself up to four
-of them, as DynamoDB allows four switches to on-demand in 24 hours. A switch takes minutes, in which the table serves as
-before, so the hour before a window is billed on demand too, and the first hour after it. Hours of the day are counted
-from the trace's beginning, at which its weekdays begin too. Dollars are USD a month. *Gain* is against the cheaper of
-FLOOR and on-demand for the whole time. *Throttled* is throttled units per million requested units; with a window, those
-of FLOOR outside of it and of on-demand within, without those of each switch back. *Openings that save* are those of the
-window on weekdays that cost less than FLOOR: where it is one, an event was found and no habit.
+of them, as DynamoDB allows four switches to on-demand in 24 hours. A switch takes minutes, in which the table serves
+and is billed as before. So it begins three minutes before a window, which are billed on demand too, as are the 77
+seconds of the switch back. Hours of the day are counted from the trace's beginning, at which its weekdays begin too.
+Dollars are USD a month. *Gain* is against the cheaper of FLOOR and on-demand for the whole time. *Throttled* is
+throttled units per million requested units; with a window, those of FLOOR outside of it and of on-demand within,
+without those of each switch back. *Openings that save* are those of the window on weekdays that cost less than FLOOR:
+where it is one, an event was found and no habit.
 """
 
 from __future__ import annotations
@@ -32,14 +33,19 @@ from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.policies.dynamodb import OnDemandMode
 from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
+from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run
 from highwater_lab.traffic import Stream
 
 _POLICY: Final = "highwater-floor"
 _DAY: Final = 24
-_MOST_SWITCHES: Final = 4
+MOST_SWITCHES: Final = 4
+# more than the first switch to on-demand takes (129 to 172 s), so that a window's first minute is served by it
+LEAD_SECONDS: Final = 180
+# the parts of the hour before a window and of the hour after it that are billed on demand
+_BEFORE, _AFTER = LEAD_SECONDS / 3600, Timing().to_provisioned / 3600
 # A gain below this share of the cost is none: the schedules were chosen in hindsight
-_WORTH_PERCENT: Final = 5
+WORTH_PERCENT: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +113,10 @@ class Weekly:
         return f"{'daily' if len(names) == 7 else ' '.join(names)}, {self.length} h from hour {self.start}"
 
 
-def hours_of(trace: Trace) -> Hours:
-    """Return the hours of a trace."""
+def hours_of(trace: Trace, policy: str = _POLICY) -> Hours:
+    """Return the hours of a trace by a policy."""
     traffic = load(trace)
-    run = run_policy(_POLICY, make_setup(trace), traffic)
+    run = run_policy(policy, make_setup(trace), traffic)
     other = run_policy(OnDemandMode.name, make_setup(trace), traffic)
     prices = load_prices().throughput()
     peaks = next(each for each in run.targets if each.dimension is Dimension.WRITE).hour_peaks
@@ -149,7 +155,7 @@ def best_window(provisioned: Sequence[float], on_demand: Sequence[float]) -> tup
     for start in range(_DAY):
         for length in range(1, _DAY - 1):
             saved = sum(gains[(start + number) % _DAY] for number in range(length))
-            switched = extras[(start - 1) % _DAY] + extras[(start + length) % _DAY]
+            switched = _BEFORE * extras[(start - 1) % _DAY] + _AFTER * extras[(start + length) % _DAY]
             best = min(best, (total - saved + switched, f"{length} h from hour {start}"))
     return best
 
@@ -171,8 +177,8 @@ def gains_of(weekly: Weekly, provisioned: Sequence[float], on_demand: Sequence[f
     hours, gains = len(provisioned), []
     for opening in weekly.openings(hours):
         if opening:
-            before = on_demand[opening.start - 1] if opening.start else 0.0
-            after = on_demand[opening.stop] if opening.stop < hours else 0.0
+            before = _BEFORE * on_demand[opening.start - 1] if opening.start else 0.0
+            after = _AFTER * on_demand[opening.stop] if opening.stop < hours else 0.0
             within = slice(opening.start, opening.stop)
             gains.append(sum(provisioned[within]) - sum(on_demand[within]) - before - after)
     return gains
@@ -181,28 +187,33 @@ def gains_of(weekly: Weekly, provisioned: Sequence[float], on_demand: Sequence[f
 def best_of_each_day(provisioned: Sequence[float], on_demand: Sequence[float]) -> float:
     """Return the USD with up to four windows a day, chosen for each day by itself."""
     return sum(
-        _best_day(tuple(provisioned[first : first + _DAY]), tuple(on_demand[first : first + _DAY]))
+        best_day(provisioned[first : first + _DAY], on_demand[first : first + _DAY])[0]
         for first in range(0, len(provisioned), _DAY)
     )
 
 
-def _best_day(provisioned: tuple[float, ...], on_demand: tuple[float, ...]) -> float:
+def best_day(provisioned: Sequence[float], on_demand: Sequence[float]) -> tuple[float, tuple[range, ...]]:
+    """Return the USD of some hours with the best up to four windows, and the hours of these."""
     hours = len(provisioned)
     sums = [0.0, *accumulate(other - own for own, other in zip(provisioned, on_demand, strict=True))]
 
     @cache
-    def least(hour: int, switches: int) -> float:
-        """The least that windows from *hour* on change of the day's cost."""
+    def least(hour: int, switches: int) -> tuple[float, tuple[range, ...]]:
+        """The least that windows from *hour* on change of the day's cost, and these."""
         if hour >= hours or not switches:
-            return 0.0
+            return 0.0, ()
         best = least(hour + 1, switches)
-        before = on_demand[hour - 1] if hour else 0.0
+        before = _BEFORE * on_demand[hour - 1] if hour else 0.0
         for end in range(hour + 1, hours + 1):
-            after = on_demand[end] if end < hours else 0.0
-            best = min(best, sums[end] - sums[hour] + before + after + least(end + 1, switches - 1))
+            after = _AFTER * on_demand[end] if end < hours else 0.0
+            later, windows = least(end + 1, switches - 1)
+            changed = sums[end] - sums[hour] + before + after + later
+            if changed < best[0]:
+                best = changed, (range(hour, end), *windows)
         return best
 
-    return sum(provisioned) + least(0, _MOST_SWITCHES)
+    changed, windows = least(0, MOST_SWITCHES)
+    return sum(provisioned) + changed, windows
 
 
 def row_of(trace: Trace) -> Row:
@@ -266,9 +277,9 @@ def main(arguments: Sequence[str]) -> int:
         ("one window a day", attrgetter("window_usd")),
         ("one on chosen weekdays", attrgetter("weekly_usd")),
     ):
-        worth = [row.trace for row in rows if row.gain_percent(usd_of(row)) >= _WORTH_PERCENT]
+        worth = [row.trace for row in rows if row.gain_percent(usd_of(row)) >= WORTH_PERCENT]
         said = ", ".join(worth) or "none"
-        print(f"\n{name} saves {_WORTH_PERCENT} % or more for {len(worth)} of {len(rows)}: {said}")
+        print(f"\n{name} saves {WORTH_PERCENT} % or more for {len(worth)} of {len(rows)}: {said}")
     return 0
 
 

@@ -83,6 +83,14 @@ class SimulatedTarget(ScalableTarget):
         self.hour_peak = max(self.hour_peak, units)
         return before
 
+    def change_mode(self, at: int, throughput: Provisioned | OnDemand) -> None:
+        """Serve by the throughput of another billing mode from *at* on."""
+        throughput.refused = self.throughput.refused
+        self.throughput = throughput
+        self._on_demand = throughput if isinstance(throughput, OnDemand) else None
+        self.capacity.append((at, throughput.units))
+        self.hour_peak = max(self.hour_peak, throughput.units)
+
     def end_minute(self, minute: int) -> bool:
         """Record the minute just over and clear the counters; whether it throttled."""
         served = self.served
