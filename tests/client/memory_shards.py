@@ -25,7 +25,7 @@ class MemoryShards:
     Attributes:
         items: The items.
         page: The most items of a page.
-        sort_key: By what a query orders.
+        sort_keys: By what a query orders.
         keys: The key attributes of what is queried, and of the table.
         before: Called before each request, with its name; may raise.
         asked: The requests.
@@ -33,7 +33,7 @@ class MemoryShards:
 
     items: list[Raw]
     page: int = 1_000
-    sort_key: str | None = "sk"
+    sort_keys: tuple[str, ...] = ("sk",)
     keys: tuple[str, ...] = ("pk", "sk")
     before: Callable[[str, dict[str, Any]], None] = lambda *_: None
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -44,7 +44,8 @@ class MemoryShards:
             self.asked.append(request)
             self.before("query", request)
         values, names = request["ExpressionAttributeValues"], request["ExpressionAttributeNames"]
-        found = [item for item in self.items if item.get(names["#hw_key"]) == values[":hw_key"]]
+        own = {name: values[f":{each[1:]}"] for each, name in names.items() if each in ("#hw_key", "#hw_shard")}
+        found = [item for item in self.items if all(item.get(name) == value for name, value in own.items())]
         found = self._ordered(found, is_forward=request["ScanIndexForward"])
         if "AND (sk > :from)" in request["KeyConditionExpression"]:
             found = [item for item in found if order(item["sk"]) > order(values[":from"])]
@@ -76,7 +77,4 @@ class MemoryShards:
         return {"ConsumedCapacity": {"CapacityUnits": 0.5}} | ({"Item": dict(found[0])} if found else {})
 
     def _ordered(self, items: Iterable[Raw], *, is_forward: bool) -> list[Raw]:
-        sort_key = self.sort_key
-        if sort_key is None:
-            return list(items)
-        return sorted(items, key=lambda item: order(item[sort_key]), reverse=not is_forward)
+        return sorted(items, key=lambda item: [order(item[name]) for name in self.sort_keys], reverse=not is_forward)

@@ -115,6 +115,90 @@ def test_cursor_continues_at_any_item_with_any_limit(written: Any, page: int, is
     assert got == _plain(items_wanted, is_forward=is_forward)
 
 
+OF_INDEX: dict[str, Any] = {
+    "partition_key": ("status", "shard"),
+    "sort_key": ("day", "hour"),
+    "index": "by-status",
+    # the table's sort key is one of the index's, too
+    "table_keys": ("pk", "hour"),
+}
+
+
+@st.composite
+def _written_with_shard_attribute(draw: Any) -> tuple[ShardedKey, list[Raw]]:
+    """Items of an index whose partition key is a status and a shard's number; days and hours come several times."""
+    periods = (Shards(draw(st.integers(1, 6)), since=BEGUN), Shards(draw(st.integers(1, 6)), since=CHANGED))
+    key = ShardedKey(periods, unsharded_until=None, is_random=draw(st.booleans()))
+    pick = draw(st.randoms(use_true_random=False)).randrange
+    items: list[Raw] = []
+    for number in range(draw(st.integers(0, 30))):
+        at = BEGUN + draw(st.integers(-10, 39)) * HOUR
+        shard = key.shard_for(at=at, hashed=str(number), pick=pick)
+        order_of = {"day": {"S": draw(st.sampled_from("AéZ"))}, "hour": {"N": str(draw(st.integers(-2, 11)))}}
+        items.append({"pk": {"S": str(number)}, "status": {"S": "t#s01"}, "shard": {"N": str(shard)}, **order_of})
+    return key, [*items, {"pk": {"S": "other"}, "status": {"S": "u"}, "shard": {"N": "0"}, **VERY_FIRST}]
+
+
+VERY_FIRST = {"day": {"S": "A"}, "hour": {"N": "-9"}}
+
+
+def _rank(item: Raw) -> list[Any]:
+    return [order(item["day"]), order(item["hour"]), int(item["shard"]["N"])]
+
+
+@settings(max_examples=examples(400))
+@given(_written_with_shard_attribute(), st.integers(1, 9), st.booleans(), st.data())
+def test_index_with_shards_in_an_attribute_of_their_own_is_read_in_order(
+    written: Any, page: int, is_forward: bool, data: Any
+) -> None:
+    key, items = written
+    client = MemoryShards(items, page, sort_keys=("day", "hour"), keys=("status", "shard", "day", "hour", "pk"))
+    got: list[Any] = []
+    cursor = None
+    for _ in range(200):
+        limit = data.draw(st.none() | st.integers(1, 6))
+        found = highwater.scatter_query(
+            client, "orders", key, "t#s01", is_forward=is_forward, limit=limit, cursor=cursor, now=NOW, **OF_INDEX
+        )
+        got += itertools.islice(found, data.draw(st.integers(1, 6))) if limit is None else [*found]
+        cursor = found.cursor
+        if cursor is None:
+            break
+    assert cursor is None
+    assert [_rank(item) for item in got] == sorted((_rank(item) for item in items[:-1]), reverse=not is_forward)
+    assert sorted(item["pk"]["S"] for item in got) == sorted(item["pk"]["S"] for item in items[:-1])
+
+
+def test_query_of_an_index_names_the_shard_in_its_condition_and_in_errors() -> None:
+    client = MemoryShards([], sort_keys=("day", "hour"))
+
+    def fail(*_: Any) -> None:
+        raise refused("ValidationException")
+
+    client.before = fail
+    asked = OF_INDEX | {"sort_condition": "#day > :day", "ProjectionExpression": "pk", "limit": 3}
+    asked |= {"ExpressionAttributeNames": {"#day": "day"}, "ExpressionAttributeValues": {":day": {"S": "2026"}}}
+    with pytest.raises(PacedWorkError) as error:
+        next(_query(client, ShardedKey((Shards(1),), unsharded_until=None), **asked))
+    assert str(error.value) == (
+        "scatter_query of orders, key 't', shard 0: An error occurred (ValidationException) when calling the Scan "
+        "operation: it rests"
+    )
+    (request,) = client.asked
+    assert {name: value for name, value in request.items() if "Expression" in name} == {
+        "KeyConditionExpression": "#hw_key = :hw_key AND #hw_shard = :hw_shard AND (#day > :day)",
+        "ProjectionExpression": "pk, #hw_0, #hw_1",
+        "ExpressionAttributeNames": {
+            "#day": "day",
+            "#hw_0": "day",
+            "#hw_1": "hour",
+            "#hw_key": "status",
+            "#hw_shard": "shard",
+        },
+        "ExpressionAttributeValues": {":day": {"S": "2026"}, ":hw_key": {"S": "t"}, ":hw_shard": {"N": "0"}},
+    }
+
+
 @settings(max_examples=examples(200))
 @given(_written())
 def test_query_of_a_span_has_all_items_that_were_written_in_it(written: Any) -> None:
@@ -234,7 +318,7 @@ def test_index_without_sort_key_is_read_shard_by_shard() -> None:
     items: list[Raw] = [
         {"gsi": {"S": f"t#s0{shard}"}, "pk": {"S": f"{shard}{n}"}} for shard in range(3) for n in range(4)
     ]
-    client = MemoryShards(items, 2, sort_key=None, keys=("gsi", "pk"))
+    client = MemoryShards(items, 2, sort_keys=(), keys=("gsi", "pk"))
     key = ShardedKey((Shards(3),), unsharded_until=None)
     asked: dict[str, Any] = {"partition_key": "gsi", "sort_key": None, "index": "by-gsi", "table_keys": ("pk",)}
     assert [*_query(client, key, **asked)] == items
@@ -392,6 +476,19 @@ def test_item_of_a_random_key_is_looked_for_in_all_shards(several: MemoryShards)
             {"index": "by-day"},
             "table_keys: got none with index 'by-day', allowed: the names of the table's key attributes, such as "
             "('pk', 'sk')",
+        ),
+        (
+            OF_INDEX | {"partition_key": ("status", "shard", "day")},
+            "partition_key: got 3 attributes, allowed: one, or for an index two, the key and the shard's number",
+        ),
+        (
+            OF_INDEX | {"index": None},
+            "partition_key: got two attributes without index=, allowed: one; only an index has two",
+        ),
+        (
+            OF_INDEX | {"key": ShardedKey((Shards(8),), unsharded_until=NOW)},
+            "key: got unsharded_until 2026-12-02T16:00:00+00:00, allowed for a partition key of two attributes: None, "
+            "as items without a shard's number are not in the index; give them one",
         ),
         (
             {"FilterExpresion": "a = :a"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -31,17 +32,20 @@ def _table(dynamodb: Any, name: str, write: int = 20_000, sort: str = "N") -> st
             {"AttributeName": "pk", "AttributeType": "S"},
             {"AttributeName": "sk", "AttributeType": sort},
             {"AttributeName": "day", "AttributeType": "S"},
+            {"AttributeName": "status", "AttributeType": "S"},
+            {"AttributeName": "shard", "AttributeType": "N"},
         ],
         GlobalSecondaryIndexes=[
             {
-                "IndexName": "by-day",
+                "IndexName": name,
                 "KeySchema": [
-                    {"AttributeName": "day", "KeyType": "HASH"},
+                    *({"AttributeName": each, "KeyType": "HASH"} for each in keys),
                     {"AttributeName": "sk", "KeyType": "RANGE"},
                 ],
                 "Projection": {"ProjectionType": "ALL"},
                 "ProvisionedThroughput": {"ReadCapacityUnits": 1_000, "WriteCapacityUnits": write},
             }
+            for name, keys in (("by-day", ["day"]), ("by-status", ["status", "shard"]))
         ],
         ProvisionedThroughput={"ReadCapacityUnits": 1_000, "WriteCapacityUnits": write},
     )
@@ -106,12 +110,15 @@ def test_query_of_real_requests_goes_on_at_its_cursor(clients: dict[str, Any]) -
     table = _table(dynamodb, "orders", write=1_000)
     begun = WRITTEN + timedelta(days=1)
     key = ShardedKey((Shards(3, since=WRITTEN), Shards(5, since=begun)), unsharded_until=begun + timedelta(days=9))
+    of_attributes = replace(key, unsharded_until=None)
     for number in range(60):
         at = WRITTEN + timedelta(hours=number - 20)
         item = {
             "pk": {"S": key.key_for("TENANT#1", at=at, hashed=number)},
             "sk": {"N": str(number - 30)},
             "day": {"S": key.key_for("2026-12-01", at=at, hashed=number)},
+            "status": {"S": "open"},
+            "shard": {"N": str(of_attributes.shard_for(at=at, hashed=number))},
             "is_even": {"BOOL": number % 2 == 0},
         }
         dynamodb.put_item(TableName=table, Item=item)
@@ -128,12 +135,17 @@ def test_query_of_real_requests_goes_on_at_its_cursor(clients: dict[str, Any]) -
         "ExpressionAttributeValues": {":low": {"N": "-25"}, ":high": {"N": "28.5"}, ":yes": {"BOOL": True}},
     }
     of_index = {"partition_key": "day", "index": "by-day", "table_keys": ("pk", "sk")}
-    for plain, more in (("TENANT#1", {"partition_key": "pk"}), ("2026-12-01", of_index)):
+    of_two: dict[str, Any] = of_index | {"partition_key": ("status", "shard"), "index": "by-status"}
+    for declared, plain, more in (
+        (key, "TENANT#1", {"partition_key": "pk"}),
+        (key, "2026-12-01", of_index),
+        (of_attributes, "open", of_two),
+    ):
         more = asked | more | {"ProjectionExpression": "is_even, sk"}
         numbers: list[int] = []
         cursor = None
         while True:
-            found = highwater.scatter_query(dynamodb, table, key, plain, cursor=cursor, **more)
+            found = highwater.scatter_query(dynamodb, table, declared, plain, cursor=cursor, **more)
             page = [int(item["sk"]["N"]) for item in found]
             assert len(page) <= 7
             numbers += page
@@ -182,6 +194,9 @@ def test_functions_of_the_page_do_what_it_says(clients: dict[str, Any]) -> None:
     assert [item["sk"]["S"] for item in first + rest if "state" in item] == ["o-59", "o-00"]
     assert sum(item["pk"]["S"] == "TENANT#1" for item in rest) == 4
     assert end is None
+    for number in range(30):
+        page["place"](dynamodb, f"p-{number:02d}", begun + timedelta(hours=number - 5))
+    assert [item["sk"]["S"] for item in page["open_orders"](dynamodb)] == [f"p-{number:02d}" for number in range(30)]
     moved = ShardedKey(page["orders"].periods, unsharded_until=None)
     names: dict[str, Any] = {"partition_key": "pk", "sort": {"sk": old["sk"]}, "hashed": "o-01"}
     found = highwater.scatter_get(dynamodb, "orders-of-page", moved, "TENANT#1", at=begun - timedelta(hours=4), **names)

@@ -30,6 +30,10 @@ from highwater.core.units import Dimension
 
 # as many connections as a boto3 client has unless it is configured otherwise
 _WORKERS: Final = 10
+# what stands in a key condition for the attributes of the partition key, and for their values
+_PLACEHOLDERS: Final = ("hw_key", "hw_shard")
+# a shard's partition key: attributes and their values in DynamoDB's JSON
+_Key = Mapping[str, Mapping[str, str]]
 _LEAST_PAGE, _LEAST_FILTERED_PAGE = 10, 100
 _OF_GET: Final = frozenset({"ProjectionExpression", "ExpressionAttributeNames"})
 _OF_QUERY: Final = _OF_GET | {"FilterExpression", "ExpressionAttributeValues"}
@@ -42,8 +46,8 @@ def scatter_query(
     key: ShardedKey,
     plain: str,
     *,
-    partition_key: str,
-    sort_key: str | None,
+    partition_key: str | Sequence[str],
+    sort_key: str | Sequence[str] | None,
     sort_condition: str | None = None,
     index: str | None = None,
     table_keys: Sequence[str] = (),
@@ -69,8 +73,11 @@ def scatter_query(
         table: The table's name.
         key: The declaration of the shards.
         plain: The key without a shard, such as `TENANT#1`.
-        partition_key: The attribute that holds the shard's key: the partition key of the table, or of *index*.
-        sort_key: The sort key of the table, or of *index*; `None` if there is none.
+        partition_key: The attribute that holds the shard's key: the partition key of the table, or of *index*. For an
+            index with a partition key of two attributes, their names: that of *plain*, and that of the shard's number,
+            which is a number as `shard_for` returns it.
+        sort_key: The sort key of the table, or of *index*, with several attributes their names in their order; `None`
+            if there is none.
         sort_condition: The part of the `KeyConditionExpression` that concerns the sort key, such as `#at > :since`. By
             default none.
         index: The index to query instead of the table.
@@ -118,8 +125,11 @@ def scatter_query(
             "attributes, such as ('pk', 'sk')"
         )
     check_workers(workers, "scatter_query")
-    condition = "#hw_key = :hw_key" if sort_condition is None else f"#hw_key = :hw_key AND ({sort_condition})"
-    arguments: dict[str, Any] = {"TableName": table, "KeyConditionExpression": condition, **request}
+    partition_keys, sort_keys = _names(partition_key), _names(sort_key)
+    _check_partition_keys(partition_keys, key, index)
+    conditions = [f"#{placeholder} = :{placeholder}" for placeholder in _PLACEHOLDERS[: len(partition_keys)]]
+    conditions += [] if sort_condition is None else [f"({sort_condition})"]
+    arguments: dict[str, Any] = {"TableName": table, "KeyConditionExpression": " AND ".join(conditions), **request}
     arguments |= {"ScanIndexForward": is_forward, "ConsistentRead": is_consistent}
     arguments |= {} if index is None else {"IndexName": index}
     digest = query_digest(
@@ -131,8 +141,8 @@ def scatter_query(
         positions: dict[Shard, Position] = dict.fromkeys(shards)
     else:
         positions = read_cursor(cursor, digest)
-    names = tuple(name for name in (sort_key, *table_keys) if name not in (None, partition_key))
-    added = _complete(arguments, partition_key, [str(name) for name in names])
+    names = tuple(dict.fromkeys(name for name in (*sort_keys, *table_keys) if name not in partition_keys))
+    added = _complete(arguments, partition_keys, names)
     size = page_items
     if size is None and limit is not None:
         part = -(-2 * limit // max(len(positions), 1))
@@ -141,12 +151,11 @@ def scatter_query(
     return ScatterQuery(
         reader=_Reader(client, table, index, pacer or Pacer(), "scatter_query"),
         arguments=arguments | ({} if size is None else {"Limit": size}),
-        keys={shard: key.key_of(plain, shard) for shard in positions},
+        keys={shard: key.attributes_of(plain, shard, partition_keys) for shard in positions},
         positions=positions,
         digest=digest,
-        partition_key=partition_key,
-        sort_key=sort_key,
-        position_names=tuple(str(name) for name in names),
+        sort_keys=sort_keys,
+        position_names=names,
         added=added,
         limit=limit,
         workers=workers,
@@ -212,9 +221,9 @@ def scatter_get(
     reader = _Reader(client, table, None, pacer or Pacer(), "scatter_get")
     least = page_units(0, is_consistent=is_consistent)
     for shard in shards:
-        name = key.key_of(plain, shard)
-        asked = {"TableName": table, "Key": {partition_key: {"S": name}, **(sort or {})}, **request}
-        answer, _ = reader.ask("get_item", asked | {"ConsistentRead": is_consistent}, name, least)
+        own_key = key.attributes_of(plain, shard, (partition_key,))
+        asked = {"TableName": table, "Key": {**own_key, **(sort or {})}, **request}
+        answer, _ = reader.ask("get_item", asked | {"ConsistentRead": is_consistent}, own_key, least)
         if "Item" in answer:
             found: dict[str, Any] = answer["Item"]
             return found
@@ -244,11 +253,10 @@ class ScatterQuery:
     scanned: int = 0
     reader: _Reader = field(repr=False)
     arguments: Mapping[str, Any] = field(repr=False)
-    keys: Mapping[Shard, str] = field(repr=False)
+    keys: Mapping[Shard, _Key] = field(repr=False)
     positions: Mapping[Shard, Position] = field(repr=False)
     digest: str = field(repr=False)
-    partition_key: str = field(repr=False)
-    sort_key: str | None = field(repr=False)
+    sort_keys: tuple[str, ...] = field(repr=False)
     position_names: tuple[str, ...] = field(repr=False)
     added: tuple[str, ...] = field(repr=False)
     limit: int | None = field(repr=False)
@@ -298,7 +306,7 @@ class ScatterQuery:
                 self._begin_page(pool, stream)
             items = merged(
                 streams,
-                sort_key=self.sort_key,
+                sort_keys=self.sort_keys,
                 is_forward=bool(self.arguments["ScanIndexForward"]),
                 fill=lambda stream: self._fill(pool, stream),
                 position_of=self._position_of,
@@ -325,16 +333,14 @@ class ScatterQuery:
         if page.following is not None and self.limit is None:
             self._begin_page(pool, stream)
 
-    def _read_page(self, key: str, position: Position) -> _Page:
+    def _read_page(self, key: _Key, position: Position) -> _Page:
         """Return the next page with an item, or the last one."""
+        own = {f":{placeholder}": value for placeholder, value in zip(_PLACEHOLDERS, key.values(), strict=False)}
         while True:
             arguments = dict(self.arguments)
-            arguments["ExpressionAttributeValues"] = {
-                **arguments.get("ExpressionAttributeValues", {}),
-                ":hw_key": {"S": key},
-            }
+            arguments["ExpressionAttributeValues"] = arguments.get("ExpressionAttributeValues", {}) | own
             if position is not None:
-                arguments["ExclusiveStartKey"] = {self.partition_key: {"S": key}, **position}
+                arguments["ExclusiveStartKey"] = {**key, **position}
             most = page_units(PAGE_BYTES, is_consistent=bool(arguments["ConsistentRead"]))
             answer, units = self.reader.ask("query", arguments, key, min(most, arguments.get("Limit", most)))
             with self._lock:
@@ -342,7 +348,7 @@ class ScatterQuery:
                 self.requests += 1
                 self.scanned += int(answer["ScannedCount"])
             last = answer.get("LastEvaluatedKey")
-            position = None if last is None else {name: last[name] for name in last if name != self.partition_key}
+            position = None if last is None else {name: last[name] for name in last if name not in key}
             if answer["Items"] or position is None:
                 return _Page(answer["Items"], position)
 
@@ -370,7 +376,7 @@ class _Reader:
     is_stopped: threading.Event = field(default_factory=threading.Event)
 
     def ask(
-        self, operation: str, arguments: Mapping[str, Any], key: str, expected: float
+        self, operation: str, arguments: Mapping[str, Any], key: _Key, expected: float
     ) -> tuple[dict[str, Any], float]:
         """Return the answer and its read units; *expected* units are paid for until they are known."""
         at = (self.table, (self.index, Dimension.READ))
@@ -380,7 +386,7 @@ class _Reader:
             paid = self.pacer.wait({at: expected}, is_retry=retries.has_failed)
             if self.is_stopped.is_set():
                 self.pacer.settle(paid, {})
-                raise PacedWorkError(f"{self.what} of {self.table}, key {key!r}: it was closed before its end")
+                raise PacedWorkError(f"{self._where(key)}: it was closed before its end")
             try:
                 answer: dict[str, Any] = getattr(self.client, operation)(**arguments, ReturnConsumedCapacity="TOTAL")
             except (ClientError, BotoCoreError) as error:
@@ -393,8 +399,12 @@ class _Reader:
                 self.pacer.settle(paid, {at: units})
                 return answer, units
 
-    def _why(self, key: str, error: Exception) -> str:
-        return f"{self.what} of {self.table}, key {key!r}: {' '.join(str(error).split())}"
+    def _why(self, key: _Key, error: Exception) -> str:
+        return f"{self._where(key)}: {' '.join(str(error).split())}"
+
+    def _where(self, key: _Key) -> str:
+        plain, *shard = (held for value in key.values() for held in value.values())
+        return ", ".join([f"{self.what} of {self.table}, key {plain!r}", *(f"shard {number}" for number in shard)])
 
 
 def _check_names(client: Any, request: Mapping[str, Any], passed_on: frozenset[str], what: str) -> None:
@@ -410,7 +420,30 @@ def _check_names(client: Any, request: Mapping[str, Any], passed_on: frozenset[s
         )
 
 
-def _complete(arguments: dict[str, Any], partition_key: str, wanted: Sequence[str]) -> tuple[str, ...]:
+def _names(attributes: str | Sequence[str] | None) -> tuple[str, ...]:
+    return (attributes,) if isinstance(attributes, str) else tuple(attributes or ())
+
+
+def _check_partition_keys(names: Sequence[str], key: ShardedKey, index: str | None) -> None:
+    if not 1 <= len(names) <= len(_PLACEHOLDERS):
+        raise ShardError(
+            f"scatter_query: partition_key: got {len(names)} attributes, allowed: one, or for an index two, the key "
+            "and the shard's number"
+        )
+    if len(names) == 1:
+        return
+    if index is None:
+        raise ShardError(
+            "scatter_query: partition_key: got two attributes without index=, allowed: one; only an index has two"
+        )
+    if key.unsharded_until is not None:
+        raise ShardError(
+            f"scatter_query: key: got unsharded_until {key.unsharded_until.isoformat()}, allowed for a partition key "
+            "of two attributes: None, as items without a shard's number are not in the index; give them one"
+        )
+
+
+def _complete(arguments: dict[str, Any], partition_keys: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
     """Name the partition key, and add what the merge needs to a projection; return the attributes that were added."""
     names = dict(arguments.get("ExpressionAttributeNames", {}))
     added: list[str] = []
@@ -421,5 +454,6 @@ def _complete(arguments: dict[str, Any], partition_key: str, wanted: Sequence[st
         more = {f"#hw_{number}": name for number, name in enumerate(added)}
         arguments["ProjectionExpression"] = ", ".join([projection, *more])
         names |= more
-    arguments["ExpressionAttributeNames"] = names | {"#hw_key": partition_key}
+    own = {f"#{placeholder}": name for placeholder, name in zip(_PLACEHOLDERS, partition_keys, strict=False)}
+    arguments["ExpressionAttributeNames"] = names | own
     return tuple(added)

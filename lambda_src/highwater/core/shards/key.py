@@ -155,9 +155,7 @@ class ShardedKey:
 
     def key_of(self, plain: str, shard: Shard) -> str:
         """Return the partition key of a shard; raises `ShardError` for a plain key that is not valid."""
-        if not isinstance(plain, str) or not plain:
-            raise ShardError(f"sharded key: key: got {plain!r}, allowed: a text that is not empty")
-        before, is_shard = self.split(plain)
+        before, is_shard = self.split(_text(plain))
         if is_shard is not None:
             raise ShardError(
                 f"sharded key: key {plain!r}: is the key of a shard of {before!r}; give that key, or another separator"
@@ -169,6 +167,14 @@ class ShardedKey:
                 f"sharded key: key: got {size:,} bytes with the shard, allowed: {_MOST_KEY_BYTES:,}; give a shorter key"
             )
         return key
+
+    def attributes_of(self, plain: str, shard: Shard, names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Return the partition key of a shard in DynamoDB's JSON: its one attribute, or the plain key and the shard's
+        number in an attribute each; raises `ShardError` for a plain key that is not valid.
+        """
+        if len(names) == 1:
+            return {names[0]: {"S": self.key_of(plain, shard)}}
+        return {names[0]: {"S": _text(plain)}, names[1]: {"N": str(shard)}}
 
     def split(self, key: str) -> tuple[str, Shard]:
         """Return the plain key and the shard of a partition key, as it is read from an item."""
@@ -273,6 +279,12 @@ def shards_needed(units: float, per_partition: int, headroom_percent: int) -> in
         headroom_percent: The share of it that is left free, 0 to 99: hashes and random numbers are never quite even.
     """
     return max(math.ceil(units * 100 / (per_partition * (100 - headroom_percent))), 1)
+
+
+def _text(plain: str) -> str:
+    if not isinstance(plain, str) or not plain:
+        raise ShardError(f"sharded key: key: got {plain!r}, allowed: a text that is not empty")
+    return plain
 
 
 def _with_zone(what: str, at: datetime) -> datetime:

@@ -8,7 +8,7 @@ import hashlib
 import heapq
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
@@ -83,7 +83,7 @@ class _Head:
 def merged(
     streams: Iterable[ShardStream],
     *,
-    sort_key: str | None,
+    sort_keys: Sequence[str],
     is_forward: bool,
     fill: Callable[[ShardStream], None],
     position_of: Callable[[Item], Position],
@@ -92,7 +92,8 @@ def merged(
 
     Args:
         streams: The shards.
-        sort_key: The attribute that a query orders by; `None` for one shard after the other.
+        sort_keys: The attributes that a query orders by, the first before the others; none for one shard after the
+            other.
         is_forward: Whether the order rises.
         fill: Is called for a stream without items that is not over, when its next item is needed; afterwards the stream
             has items or is over.
@@ -104,7 +105,7 @@ def merged(
             fill(stream)
         if not stream.items:
             return None
-        return _Head(0 if sort_key is None else rank_of(stream.items[0][sort_key]), stream, is_forward)
+        return _Head([rank_of(stream.items[0][name]) for name in sort_keys], stream, is_forward)
 
     heads = [head for stream in streams if (head := head_of(stream)) is not None]
     heapq.heapify(heads)
