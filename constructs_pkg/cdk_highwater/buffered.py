@@ -25,8 +25,9 @@ from cdk_highwater.subject import Subject
 from highwater.core.buffered import most_receives
 from highwater.core.findings import is_whole, shown
 
-# the longest that SQS keeps messages
+# the longest that SQS keeps messages; a day of it is left to act in, once some are older than their drain time
 _RETENTION = cdk.Duration.days(14)
+_LONGEST_DRAIN = cdk.Duration.days(13)
 _MEMORY_MIB = 512
 # AWS Lambda Developer Guide, "Using Lambda with Amazon SQS": six times the function's timeout and the batching window,
 # and 2 to 1,000 concurrent runs (read 2026-11)
@@ -59,8 +60,9 @@ class BufferedWrites(Construct):
         batching_window: How long Lambda waits for so many, whole seconds up to 5 minutes. By default 1 second.
         max_concurrency: The most runs of the function at once, 2 to 1,000. By default 5.
         timeout: The time of one run, 30 seconds to 15 minutes. By default 1 minute.
-        drain_time: The time within which every message is to be written, 1 hour to 14 days. By default 12 hours. An
-            alarm tells of messages that are older; throttling for that time puts nothing into the dead-letter queue.
+        drain_time: The time within which every message is to be written, 1 hour to 13 days, as SQS deletes messages
+            after 14. By default 12 hours. One alarm tells when a message that is sent now would wait longer, another
+            of messages that are older; throttling for that time puts nothing into the dead-letter queue.
         topic: The SNS topic for the alarms. By default they only show in CloudWatch.
 
     Raises:
@@ -102,7 +104,7 @@ class BufferedWrites(Construct):
         _require_number("max_concurrency", max_concurrency, _LEAST_CONCURRENCY, _MOST_CONCURRENCY)
         window = _seconds("batching_window", batching_window, default=1, least=0, most=300)
         run = _seconds("timeout", timeout, default=60, least=30, most=900)
-        drain = _seconds("drain_time", drain_time, default=43_200, least=3_600, most=_RETENTION.to_seconds())
+        drain = _seconds("drain_time", drain_time, default=43_200, least=3_600, most=_LONGEST_DRAIN.to_seconds())
         if not window and batch_size > _MOST_BATCH_WITHOUT_WINDOW:
             message = (
                 f"batch_size is {batch_size:,}; allowed: 1 to {_MOST_BATCH_WITHOUT_WINDOW} without a batching_window; "
@@ -252,6 +254,13 @@ class BufferedWrites(Construct):
         period = cdk.Duration.minutes(5)
         late = "raise the budget, or send less"
         self._alarm(
+            "Backlog",
+            self._expected_wait(period, drain),
+            f"at the present rate a write that is sent now waits in the queue for longer than it should; {late}",
+            drain,
+            periods=3,
+        )
+        self._alarm(
             "Age",
             self._queue.metric_approximate_age_of_oldest_message(period=period, statistic="Maximum"),
             f"writes wait in the queue for longer than they should; {late}",
@@ -278,6 +287,31 @@ class BufferedWrites(Construct):
             "the function that writes failed; its log shows the error",
             1,
             periods=3,
+        )
+
+    def _expected_wait(self, period: cdk.Duration, drain: int) -> cloudwatch.MathExpression:
+        """Return the seconds after which a message that is sent now will be written, at the rate of each period.
+
+        Returned messages are hidden, and wait like the others. While none is done, there is no rate to divide by: a
+        message counts as *drain*, so that one that is there for the whole period reaches it.
+        """
+        visible = self._queue.metric_approximate_number_of_messages_visible(period=period, statistic="Average")
+        hidden = self._queue.metric_approximate_number_of_messages_not_visible(period=period, statistic="Average")
+        waiting = cloudwatch.MathExpression(
+            expression="visible + FILL(hidden, 0)",
+            using_metrics={"visible": visible, "hidden": hidden},
+            period=period,
+        )
+        done = cloudwatch.MathExpression(
+            expression="FILL(deleted, 0)",
+            using_metrics={"deleted": self._queue.metric_number_of_messages_deleted(period=period, statistic="Sum")},
+            period=period,
+        )
+        return cloudwatch.MathExpression(
+            expression=f"IF(done > 0, waiting * {period.to_seconds():.0f} / done, waiting * {drain})",
+            using_metrics={"waiting": waiting, "done": done},
+            label="seconds until a write that is sent now is done",
+            period=period,
         )
 
     def _alarm(self, id: str, metric: cloudwatch.IMetric, meaning: str, threshold: int, *, periods: int = 1) -> None:
@@ -312,7 +346,7 @@ def _seconds(name: str, value: cdk.Duration | None, *, default: int, least: int,
     require_or_none(name, value, *_DURATION)
     seconds = default if value is None else value.to_seconds(integral=False)
     if seconds % 1 or not least <= seconds <= most:
-        message = f"{name} is {seconds:,g} seconds; allowed: whole seconds from {least:,} to {most:,.0f}"
+        message = f"{name} is {seconds:,.10g} seconds; allowed: whole seconds from {least:,} to {most:,.0f}"
         raise ValueError(message)
     return int(seconds)
 

@@ -1,10 +1,9 @@
-"""CloudWatch: DynamoDB's metrics, with AWS's delay, and alarms, evaluated once a minute of this cloud's clock."""
+"""CloudWatch: metrics of DynamoDB, with AWS's delay, and of SQS, and alarms, evaluated once a minute of the clock."""
 
 from __future__ import annotations
 
 import json
 import operator
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,6 +16,8 @@ from highwater_lab.services.timing import Timing
 from highwater_local import ministack
 from highwater_local.dynamodb.call import meters_of
 from highwater_local.dynamodb.meters import MINUTES_KEPT, Meter, TableMeters
+from highwater_local.metric_math import MathError, MetricMath
+from highwater_local.queue_metrics import QueueMetrics
 
 _NAMESPACE = "AWS/DynamoDB"
 # CloudWatch's names of the causes; a write throttled by an index is reported for the index
@@ -36,13 +37,15 @@ class Metrics:
 
     def __init__(self, second: Callable[[], int]) -> None:
         self._second = second
+        self._queues = QueueMetrics(second)
         for query in ministack.METRIC_QUERIES:
             query.replace(self._after_publishing(query.now))
         self._dropped: dict[tuple[str, str], int] = {}
         ministack.drop_old_metrics.replace(self._once_an_hour(ministack.drop_old_metrics.now))
 
     def publish(self) -> None:
-        """Publish every minute that is due and not published yet, for all tables of the present account and region."""
+        """Publish what is due and not published yet, of all tables and queues of the present account and region."""
+        self._queues.publish()
         newest = (self._second() - Timing().metric_delay) // 60 - 1
         for name, table in list(ministack.tables().items()):
             meters = meters_of(table)
@@ -110,10 +113,7 @@ def _put(name: str, dims: dict[str, str], minute: int, statistics: Mapping[str, 
 Document = dict[str, Any]
 Properties = dict[str, Any]
 Created = tuple[str, dict[str, Any]]
-FILLED: Final = "HighwaterFilledWithZeros"
-_FILL: Final = re.compile(r"FILL\((\w+), ?0\)")
-
-
+_QUERIES: Final = "HighwaterMetrics"
 WARM_UP: Final = "WarmUpConfiguration"
 _LENGTH, _WHOLE = "WarmUpPeriodDurationInMinutes", "OnlyStartEvaluatingAfterWarmUpPeriodEnds"
 _UNCHECKED: Final = "Unchecked: Initial alarm creation"
@@ -122,7 +122,7 @@ _ASKED: ContextVar[Properties | None] = ContextVar("asked", default=None)
 
 
 def accept_more_alarms() -> None:
-    """Make the CloudFormation engine accept `FILL` of one metric, and keep what alarms are asked for.
+    """Make the CloudFormation engine accept the expressions that are evaluated here, and keep what alarms ask for.
 
     The engine still rejects other expressions, with its own message.
     """
@@ -175,7 +175,7 @@ def _keep_what_is_asked(alarm: Document) -> None:
     asked = _ASKED.get()
     if asked is None:
         return
-    alarm[FILLED] = _filled_metric(asked) is not None
+    alarm[_QUERIES] = asked.get("Metrics")
     if (warm_up := asked.get(WARM_UP)) is not None:
         alarm[WARM_UP] = {
             _LENGTH: int(warm_up[_LENGTH]),
@@ -184,28 +184,23 @@ def _keep_what_is_asked(alarm: Document) -> None:
 
 
 def _plain(properties: Properties) -> Properties:
-    """Return the properties of an alarm on the metric without the expression."""
-    filled = _filled_metric(properties)
-    if filled is None:
+    """Return the properties of an alarm as if it were on the first of its metrics, which MiniStack accepts."""
+    queries = properties.get("Metrics") or []
+    metrics = {query["Id"]: query["MetricStat"] for query in queries if query.get("MetricStat")}
+    try:
+        MetricMath(tuple(queries), {name: {0: 1.0} for name in metrics}).value_at(0)
+    except MathError:
         return properties
-    metric = filled["Metric"]
+    first = next(iter(metrics.values()))
+    metric = first["Metric"]
     plain = {name: value for name, value in properties.items() if name != "Metrics"}
     return plain | {
         "MetricName": metric["MetricName"],
         "Namespace": metric["Namespace"],
         "Dimensions": metric.get("Dimensions") or [],
-        "Period": filled["Period"],
-        "Statistic": filled["Stat"],
+        "Period": first["Period"],
+        "Statistic": first["Stat"],
     }
-
-
-def _filled_metric(properties: Properties) -> dict[str, Any] | None:
-    """Return the metric whose missing datapoints the alarm counts as 0."""
-    queries = {query["Id"]: query for query in properties.get("Metrics") or []}
-    shown = [query for query in queries.values() if query.get("Expression")]
-    match = _FILL.fullmatch(shown[0]["Expression"]) if len(queries) == 2 and len(shown) == 1 else None
-    statistic: dict[str, Any] | None = queries[match[1]].get("MetricStat") if match and match[1] in queries else None
-    return statistic
 
 
 # Datapoints of DynamoDB come 150 s late: an alarm reads some periods more than it evaluates
@@ -305,22 +300,32 @@ class Alarms:
                 ministack.invoke_function(action, json.dumps(payload))
 
     def _newest_values(self, alarm: Document) -> list[float]:
-        """Return the statistic of the newest periods with datapoints, oldest first, as many as the alarm evaluates."""
-        dimensions = {each["Name"]: each["Value"] for each in alarm.get("Dimensions") or []}
+        """Return the values of the newest periods with a value, oldest first, as many as the alarm evaluates."""
         period, count = int(alarm.get("Period") or 60), int(alarm.get("EvaluationPeriods") or 1)
-        end = int(self._now().timestamp()) // period * period
-        first = end - (count + _MORE_PERIODS) * period
-        by_period: dict[int, list[Document]] = {}
-        for point in ministack.datapoints(alarm["Namespace"], alarm["MetricName"], dimensions):
-            if first <= point["Timestamp"] < end:
-                by_period.setdefault(int(point["Timestamp"]) // period, []).append(point)
-        if by_period and alarm.get(FILLED):
-            # an expression over a metric without any datapoint has no value
-            for number in range(end // period - count, end // period):
-                by_period.setdefault(number, [{"Timestamp": number * period, "Value": 0.0}])
-        statistic = alarm.get("ExtendedStatistic") or alarm.get("Statistic") or "Average"
-        values = (ministack.statistic_of(points, statistic) for _, points in sorted(by_period.items()))
+        end = int(self._now().timestamp()) // period
+        periods = range(end - count - _MORE_PERIODS, end)
+        if queries := alarm.get(_QUERIES):
+            stats = {query["Id"]: query["MetricStat"] for query in queries if query.get("MetricStat")}
+            math = MetricMath(
+                tuple(queries),
+                {name: _series(stat["Metric"], stat["Stat"], period, periods) for name, stat in stats.items()},
+            )
+            values = [math.value_at(number) for number in periods]
+        else:
+            statistic = alarm.get("ExtendedStatistic") or alarm.get("Statistic") or "Average"
+            values = list(_series(alarm, statistic, period, periods).values())
         return [value for value in values if value is not None][-count:]
+
+
+def _series(metric: Document, statistic: str, period: int, periods: range) -> dict[int, float]:
+    """Return a metric's statistic in each of the periods that have datapoints, oldest first."""
+    dimensions = {each["Name"]: each["Value"] for each in metric.get("Dimensions") or []}
+    by_period: dict[int, list[Document]] = {}
+    for point in ministack.datapoints(metric["Namespace"], metric["MetricName"], dimensions):
+        if (number := int(point["Timestamp"]) // period) in periods:
+            by_period.setdefault(number, []).append(point)
+    values = {number: ministack.statistic_of(points, statistic) for number, points in sorted(by_period.items())}
+    return {number: value for number, value in values.items() if value is not None}
 
 
 def is_of_auto_scaling(alarm: Document) -> bool:

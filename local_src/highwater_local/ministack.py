@@ -264,6 +264,10 @@ function_of_mapping: Final = Function("services.lambda_svc", "_get_func_record_f
 pauses_of_mappings: Final = Value("services.lambda_svc", "_esm_backoff_until", "get")
 receive_for_mapping: Final = Function("services.sqs", "_receive_messages_for_esm")
 queue_of: Final = Function("services.sqs", "_queue_by_arn")
+queue_at: Final = Function("services.sqs", "_get_q")
+delete_for_mapping: Final = Function("services.sqs", "_delete_messages_for_esm")
+QUEUE_REQUESTS: Final = Value("services.sqs", "_HANDLERS", "__setitem__")
+_queues: Final = Value("services.sqs", "_queues", "values")
 function_version: Final = Function("services.lambda_svc", "_execution_record_for_config")
 write_function_log: Final = Function("services.lambda_svc", "_emit_lambda_logs")
 create_function: Final = Function("services.lambda_svc", "_create_function")
@@ -368,6 +372,11 @@ def alarms_by_name() -> MutableMapping[Any, Document]:
     """Return the alarms of the present account and region, as a mapping that may be changed."""
     found: MutableMapping[Any, Document] = _alarms.now
     return found
+
+
+def queues() -> list[Document]:
+    """Return the queues of the present account and region."""
+    return list(_queues.now.values())
 
 
 def parameters() -> Mapping[Any, Document]:

@@ -156,7 +156,25 @@ def test_alarms_tell_of_writes_that_wait_too_long_of_poison_and_of_a_function_th
     topic = sns.Topic(stack, "OnCall")
     _buffered(stack, drain_time=cdk.Duration.hours(2), topic=topic)
     alarms = [each["Properties"] for each in _own(TemplateView(stack), "AWS::CloudWatch::Alarm").values()]
-    assert {each["MetricName"]: each["Threshold"] for each in alarms} == {
+    assert {each["TreatMissingData"] for each in alarms} == {"notBreaching"}, "SQS has no datapoints of unused queues"
+    (backlog,) = (each for each in alarms if "Metrics" in each)
+    assert (backlog["Threshold"], backlog["EvaluationPeriods"]) == (7_200, 3)
+    queries = {each["Id"]: each for each in backlog["Metrics"]}
+    assert [each["Expression"] for each in queries.values() if "Expression" in each] == [
+        "IF(done > 0, waiting * 300 / done, waiting * 7200)",
+        "visible + FILL(hidden, 0)",
+        "FILL(deleted, 0)",
+    ]
+    assert [
+        (name, each["MetricStat"]["Metric"]["MetricName"], each["MetricStat"]["Stat"], each["MetricStat"]["Period"])
+        for name, each in queries.items()
+        if "MetricStat" in each
+    ] == [
+        ("visible", "ApproximateNumberOfMessagesVisible", "Average", 300),
+        ("hidden", "ApproximateNumberOfMessagesNotVisible", "Average", 300),
+        ("deleted", "NumberOfMessagesDeleted", "Sum", 300),
+    ]
+    assert {each["MetricName"]: each["Threshold"] for each in alarms if each is not backlog} == {
         "ApproximateAgeOfOldestMessage": 7_200,
         "OldestReturned": 7_200,
         "ApproximateNumberOfMessagesVisible": 1,
@@ -267,7 +285,11 @@ VALUES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "drain-time": (
         {"drain_time": cdk.Duration.minutes(5)},
-        "drain_time is 300 seconds; allowed: whole seconds from 3,600 to 1,209,600",
+        "drain_time is 300 seconds; allowed: whole seconds from 3,600 to 1,123,200",
+    ),
+    "drain-time-as-long-as-messages-are-kept": (
+        {"drain_time": cdk.Duration.days(14)},
+        "drain_time is 1,209,600 seconds; allowed: whole seconds from 3,600 to 1,123,200",
     ),
     "batch-without-window": (
         {"batching_window": cdk.Duration.seconds(0)},
