@@ -83,14 +83,13 @@ def hear_hangup() -> None:
 
     The terminal and its shell may both send it; only the first counts, as a second one would end the deletion.
     """
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-        return
 
     def hear(_: int, __: object) -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGHUP, hear)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, hear)
 
 
 class LastingOutput:

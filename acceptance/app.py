@@ -14,9 +14,11 @@ import aws_cdk as cdk
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
 
+import cdk_highwater as hw
 from acceptance.tables import CEILING, FLOOR, GRANTED, REPLICA_CEILING, REPLICA_FLOOR
-from cdk_highwater import BoostCoordinator, Capacity, HighWaterMark, HighWaterTable, ThrottleAwareScaler, Window
 
 _STRING: Final = dynamodb.AttributeType.STRING
 
@@ -30,7 +32,7 @@ def bare(stack: cdk.Stack) -> None:
 def windows(stack: cdk.Stack) -> None:
     """Tables with a window; in a broken stack a resource fails between their targets and their floors."""
     for name in _context(stack, "tables").split("+"):
-        window = Window.once(
+        window = hw.Window.once(
             "load",
             start=_context(stack, "opens"),
             end=_context(stack, "closes"),
@@ -59,13 +61,13 @@ def replicas(stack: cdk.Stack) -> None:
 def surge(stack: cdk.Stack) -> None:
     """The same table twice: with target tracking alone, and with the scaler in addition."""
     _table(stack, "Native")
-    ThrottleAwareScaler(stack, "Scaler").add_table(_table(stack, "Scaled", target_percent=90))
+    hw.ThrottleAwareScaler(stack, "Scaler").add_table(_table(stack, "Scaled", target_percent=90))
 
 
 def boosts(stack: cdk.Stack) -> None:
     """A table that the role of a job may boost."""
     boosted = _table(stack, "Boosted")
-    coordinator = BoostCoordinator(stack, "Boosts")
+    coordinator = hw.BoostCoordinator(stack, "Boosts")
     coordinator.add_table(boosted)
     coordinator.grant_boost(_caller(stack, coordinator), max_write=GRANTED, tables=[boosted])
 
@@ -73,10 +75,43 @@ def boosts(stack: cdk.Stack) -> None:
 def pulses(stack: cdk.Stack) -> None:
     """A table with the scaler, whose clients may tell what they ask for."""
     pulsed = _table(stack, "Pulsed", target_percent=90)
-    scaler = ThrottleAwareScaler(stack, "Scaler")
+    scaler = hw.ThrottleAwareScaler(stack, "Scaler")
     scaler.add_table(pulsed)
-    coordinator = BoostCoordinator(stack, "Pulses", scaler=scaler)
+    coordinator = hw.BoostCoordinator(stack, "Pulses", scaler=scaler)
     coordinator.grant_pulse(_caller(stack, coordinator), tables=[pulsed])
+
+
+# the worker of the third seat fails until somebody has mended that
+_WORKER: Final = """
+import os, boto3
+table = boto3.resource("dynamodb").Table(os.environ["TABLE"])
+def handler(event, context):
+    if "seat" not in event:
+        return {"job": event["job"], "seats": [0, 1, 2]}
+    key = {"id": f"seat-{event['seat']}"}
+    table.update_item(Key=key, UpdateExpression="ADD runs :one", ExpressionAttributeValues={":one": 1})
+    if event["seat"] == 2 and "Item" not in table.get_item(Key={"id": "mended"}):
+        raise RuntimeError("not mended")
+    return {"state": "done"}
+"""
+
+
+def fleet(stack: cdk.Stack) -> None:
+    """A queue before a table with a small budget, and the state machine of a scan whose workers only count."""
+    table, coordinator = _table(stack, "Orders"), hw.BoostCoordinator(stack, "Boosts")
+    hw.BufferedWrites(stack, "Queue", table=table, coordinator=coordinator, write=1)
+    worker = lambda_.Function(
+        stack,
+        "Worker",
+        runtime=lambda_.Runtime.PYTHON_3_12,
+        handler="index.handler",
+        code=lambda_.Code.from_inline(_WORKER),
+        environment={"TABLE": table.table_name},
+        timeout=cdk.Duration.minutes(5),
+        log_group=logs.LogGroup(stack, "Log"),
+    )
+    table.grant_read_write_data(worker)
+    hw.PacedScan(stack, "Scan", table=table, coordinator=coordinator, function=worker, read=3, workers=3)
 
 
 STACKS: Final[dict[str, Callable[[cdk.Stack], None]]] = {
@@ -88,6 +123,7 @@ STACKS: Final[dict[str, Callable[[cdk.Stack], None]]] = {
     "Surge": surge,
     "Boosts": boosts,
     "Pulses": pulses,
+    "Fleet": fleet,
 }
 
 
@@ -106,20 +142,22 @@ def _context(stack: cdk.Stack, name: str) -> str:
 
 def _table(
     stack: cdk.Stack, id: str, *, ceiling: int = CEILING, target_percent: int = 70, key: str = "id", **more: Any
-) -> HighWaterTable:
-    return HighWaterTable(
+) -> hw.HighWaterTable:
+    return hw.HighWaterTable(
         stack,
         id,
         partition_key=dynamodb.Attribute(name=key, type=_STRING),
-        read=Capacity.fixed(units=5),
-        write=Capacity.autoscaled(min_capacity=FLOOR, max_capacity=ceiling, target_utilization_percent=target_percent),
-        high_water_mark=HighWaterMark.none(),
+        read=hw.Capacity.fixed(units=5),
+        write=hw.Capacity.autoscaled(
+            min_capacity=FLOOR, max_capacity=ceiling, target_utilization_percent=target_percent
+        ),
+        high_water_mark=hw.HighWaterMark.none(),
         deletion_protection=False,
         **more,
     )
 
 
-def _break(stack: cdk.Stack, table: HighWaterTable) -> None:
+def _break(stack: cdk.Stack, table: hw.HighWaterTable) -> None:
     # a maximum below the minimum is refused when the deploy comes to it: after the targets, before the floors
     broken = autoscaling.CfnScalableTarget(
         stack,
@@ -137,7 +175,7 @@ def _break(stack: cdk.Stack, table: HighWaterTable) -> None:
             child.node.add_dependency(broken)
 
 
-def _caller(stack: cdk.Stack, coordinator: BoostCoordinator) -> iam.Role:
+def _caller(stack: cdk.Stack, coordinator: hw.BoostCoordinator) -> iam.Role:
     """A role that the suite takes to call the coordinator; what that needs is among the stack's outputs."""
     role = iam.Role(stack, "Caller", assumed_by=iam.AccountRootPrincipal())
     cdk.CfnOutput(stack, "CallerRole", value=role.role_arn)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -49,10 +48,7 @@ class CleanupError(HighwaterError):
 
 @dataclass(frozen=True, slots=True)
 class Cleanup:
-    """Deletes the stacks that a ledger lists, and nothing else; what has been deleted is removed from the ledger.
-
-    That nobody reads any more what it prints does not end the deletion.
-    """
+    """Deletes the stacks that a ledger lists, and nothing else; what has been deleted is removed from the ledger."""
 
     place: Place
     ledger: Ledger
@@ -82,9 +78,7 @@ class Cleanup:
         if self._status(stack) == _GONE:
             return True
         self.place.client("cloudformation").delete_stack(StackName=stack)
-        # a terminal or pipe that is gone raises OSError, and rich ends the program for it
-        with contextlib.suppress(OSError, SystemExit):
-            self.console.print(f"delete stack {stack}", highlight=False)
+        self.console.print(f"delete stack {stack}", highlight=False)
         self._wait(lambda: self._status(stack) in (_GONE, _FAILED), "be deleted")
         return self._status(stack) == _GONE
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from acceptance.stage import Part
 from highwater_lab.services.prices import Prices, load_prices
@@ -41,11 +41,8 @@ def cost_of(part: Part, prices: Prices) -> float:
 def tell_cost(console: Console, parts: Sequence[Part], region: str) -> float:
     """Print what each part can cost at most in *region*; return the sum in USD."""
     prices = load_prices(region)
-    view = Table(title=f"At most, in {region}", title_justify="left")
-    for column in ("part", "what it does"):
-        view.add_column(column)
-    for column in ("minutes", "units", "hours", "USD"):
-        view.add_column(column, justify="right")
+    numbers = (Column(name, justify="right") for name in ("minutes", "units", "hours", "USD"))
+    view = Table("part", "what it does", *numbers, title=f"At most, in {region}", title_justify="left")
     for part in parts:
         usd = f"{cost_of(part, prices):.2f}"
         view.add_row(part.name, part.title, str(part.minutes), str(part.units), str(clock_hours(part.minutes)), usd)

@@ -32,18 +32,28 @@ class AccountError(HighwaterError):
     """The account cannot be used, or it is not the one that was named; one line says why and what to do."""
 
 
+@dataclass(frozen=True, slots=True)
+class AccountClock:
+    """AWS's clock, which is this machine's."""
+
+    now: datetime
+    speed: int = 1
+
+
 class Place:
-    """A local cloud or an AWS account, in one region; what happens in a real one costs money."""
+    """One region of an AWS account, by the credentials of a profile, or of a local cloud; only the former is real."""
 
-    title: str
-    is_real: bool
+    is_real = True
 
-    def __init__(self, account: str, region: str, make_client: Callable[..., Any]) -> None:
+    def __init__(self, account: str, region: str, make_client: Callable[..., Any], profile: str = "") -> None:
+        self.title = f"account {account}, {region}"
         self.account = account
         self.region = region
         self._make_client = make_client
+        self._profile = profile
         self._clients: dict[str, Any] = {}
         self._lock = threading.Lock()
+        self._is_ending = threading.Event()
 
     def client(self, service: str, config: Any = None) -> Any:
         """A boto3 client of that service, made once; a new one if it has a *config* of its own."""
@@ -62,15 +72,17 @@ class Place:
 
     def status(self) -> LoadClock:
         """What time it is there."""
-        raise NotImplementedError
+        return AccountClock(datetime.now(UTC))
 
     def environment(self) -> dict[str, str]:
-        """All variables for programs that speak to this place and to no other."""
-        raise NotImplementedError
+        """All variables for programs that speak to this place and to no other; the CDK CLI finds its credentials."""
+        regions = dict.fromkeys(("AWS_REGION", "AWS_DEFAULT_REGION", "CDK_DEFAULT_REGION"), self.region)
+        return dict(os.environ) | regions | {"AWS_PROFILE": self._profile, "CDK_DEFAULT_ACCOUNT": self.account}
 
     def let_pass(self, time_there: timedelta) -> None:
-        """Return when so much time has passed there."""
-        raise NotImplementedError
+        """Return when so much time has passed there; in a watch that is to end, raise `AccountError` instead."""
+        if self._is_ending.wait(time_there.total_seconds()):
+            raise AccountError("ended, as what ran beside it did")
 
     def wait_until(self, at: datetime) -> None:
         """Return when the place's clock has reached *at*."""
@@ -88,17 +100,28 @@ class Place:
 
     def side_by_side(self, loads: Sequence[Load], *watches: Callable[[], Any]) -> list[Any]:
         """Send the loads while the watches run; return the loads' reports, then what the watches return."""
-        raise NotImplementedError
+        try:
+            with ThreadPoolExecutor(len(loads) + len(watches)) as pool:
+                running = [pool.submit(job) for job in (*(load.run for load in loads), *watches)]
+                try:
+                    return [each.result() for each in running]
+                except BaseException:
+                    self._is_ending.set()
+                    for load in loads:
+                        load.stop()
+                    raise
+        finally:
+            self._is_ending.clear()
 
 
 class LocalPlace(Place):
     """A strict local cloud whose clock is driven: it moves only when the suite waits, so no result is the machine's."""
 
-    title = "the local cloud"
     is_real = False
 
     def __init__(self, cloud: LocalCloud) -> None:
         super().__init__(ACCOUNT, REGION, partial(boto3.client, **cloud.client_arguments()))
+        self.title = "the local cloud"
         self._cloud = cloud
         self._is_playing = False
 
@@ -136,61 +159,7 @@ def local_place() -> Iterator[LocalPlace]:
         yield LocalPlace(cloud)
 
 
-@dataclass(frozen=True, slots=True)
-class AccountClock:
-    """AWS's clock, which is this machine's."""
-
-    now: datetime
-    speed: int = 1
-
-
-class AccountPlace(Place):
-    """One region of one account, by the credentials of a profile."""
-
-    is_real = True
-
-    def __init__(self, session: boto3.Session, account: str, region: str) -> None:
-        super().__init__(account, region, session.client)
-        self.title = f"account {account}, {region}"
-        self._profile = session.profile_name
-        self._is_ending = threading.Event()
-
-    def status(self) -> AccountClock:
-        """What time it is."""
-        return AccountClock(datetime.now(UTC))
-
-    def environment(self) -> dict[str, str]:
-        """All variables for the CDK CLI, which finds the credentials by the profile."""
-        return dict(os.environ) | {
-            "AWS_PROFILE": self._profile,
-            "AWS_REGION": self.region,
-            "AWS_DEFAULT_REGION": self.region,
-            "CDK_DEFAULT_ACCOUNT": self.account,
-            "CDK_DEFAULT_REGION": self.region,
-        }
-
-    def let_pass(self, time_there: timedelta) -> None:
-        """Sleep for that time; in a watch that is to end, raise `AccountError` instead."""
-        if self._is_ending.wait(time_there.total_seconds()):
-            raise AccountError("ended, as what ran beside it did")
-
-    def side_by_side(self, loads: Sequence[Load], *watches: Callable[[], Any]) -> list[Any]:
-        """Run each in a thread of its own."""
-        try:
-            with ThreadPoolExecutor(len(loads) + len(watches)) as pool:
-                running = [pool.submit(job) for job in (*(load.run for load in loads), *watches)]
-                try:
-                    return [each.result() for each in running]
-                except BaseException:
-                    self._is_ending.set()
-                    for load in loads:
-                        load.stop()
-                    raise
-        finally:
-            self._is_ending.clear()
-
-
-def open_account(profile: str, account: str, region: str) -> AccountPlace:
+def open_account(profile: str, account: str, region: str) -> Place:
     """Open *account* in *region*, by default the profile's; raise `AccountError` unless the profile is fit for it."""
     try:
         session = boto3.Session(profile_name=profile, region_name=region or None)
@@ -204,7 +173,7 @@ def open_account(profile: str, account: str, region: str) -> AccountPlace:
         raise AccountError(
             f"profile {profile!r} is of account {actual}, and ACCOUNT is {account}; nothing was done: correct one"
         )
-    return AccountPlace(session, account, session.region_name)
+    return Place(account, session.region_name, session.client, session.profile_name)
 
 
 def _refuse_codes(profile: str) -> None:

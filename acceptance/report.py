@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -18,19 +19,10 @@ class Check:
     holds: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """Something that AWS does and does not document: its name in docs/acceptance.md, its value, and what is assumed."""
-
-    part: str
-    name: str
-    value: str
-    assumed: str
-
-
 @dataclass(slots=True, kw_only=True)
 class Report:
-    """The checks and facts of one run, the parts that ran to their end, and whether all did that were asked for.
+    """The checks of one run, the parts that ran to their end, whether all did that were asked for, and the facts:
+    what AWS does and does not document, by part, name in docs/acceptance.md, value, and what the lab assumes.
 
     Times are the place's. The file has `ACCOUNT` instead of the account's number, so that it can be shown to others.
     """
@@ -41,7 +33,7 @@ class Report:
     done: list[str] = field(default_factory=list)
     is_whole: bool = False
     checks: list[Check] = field(default_factory=list)
-    facts: list[Fact] = field(default_factory=list)
+    facts: list[tuple[str, str, str, str]] = field(default_factory=list)
 
     @property
     def broken(self) -> list[Check]:
@@ -66,14 +58,16 @@ class Report:
             "",
         ]
         if self.broken:
-            lines += ["## What does not hold", "", "| part | what | planned | actually |", "|---|---|---|---|"]
-            lines += [_row(check.part, check.subject, check.planned, check.actual) for check in self.broken]
-            lines.append("")
-        lines += ["## What was measured", "", "| part | fact | value | the lab assumes |", "|---|---|---|---|"]
-        lines += [_row(fact.part, f"`{fact.name}`", fact.value, fact.assumed) for fact in self.facts]
-        lines += ["", "## What holds", "", "| part | what | value |", "|---|---|---|"]
-        lines += [_row(check.part, check.subject, check.actual) for check in self.checks if check.holds]
-        return lines
+            rows = [(check.part, check.subject, check.planned, check.actual) for check in self.broken]
+            lines += [*_table("What does not hold", "part | what | planned | actually", rows), ""]
+        facts = [(part, f"`{name}`", value, assumed) for part, name, value, assumed in self.facts]
+        lines += [*_table("What was measured", "part | fact | value | the lab assumes", facts), ""]
+        kept = [(check.part, check.subject, check.actual) for check in self.checks if check.holds]
+        return lines + _table("What holds", "part | what | value", kept)
+
+
+def _table(title: str, heads: str, rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"## {title}", "", f"| {heads} |", f"|{'---|' * len(heads.split('|'))}", *(_row(*row) for row in rows)]
 
 
 def _row(*cells: str) -> str:

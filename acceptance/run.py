@@ -117,12 +117,8 @@ class Run:
         report = self._stage.report
         file = report.write(self._build, self._place.status().now)
         for check in report.broken:
-            self._console.print(
-                f"does not hold: {check.part}: {check.subject}: planned {check.planned}, actually {check.actual}",
-                style="red",
-                markup=False,
-                highlight=False,
-            )
+            text = f"does not hold: {check.part}: {check.subject}: planned {check.planned}, actually {check.actual}"
+            self._console.print(text, style="red", markup=False, highlight=False)
         if report.is_whole and not report.broken:
             self._console.print(f"[green]all {len(report.checks)} checks hold[/]")
         self._console.print(f"report: {file}", highlight=False)

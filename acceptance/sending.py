@@ -13,9 +13,8 @@ from highwater_lab.traffic import Stream, Traffic
 
 # A surge asks for so many writes a second, and before that for the calm ones
 CALM, PEAK = 7, 70
-# Six seconds in all: a full run sends some hundred thousand requests over the internet, and some are not answered
-_UNANSWERED_RETRIES: Final = 6
-_THREADS: Final = 16
+# Six seconds of retries: a full run sends some hundred thousand requests over the internet, and some are not answered
+_SENDING: Final[dict[str, Any]] = {"unanswered_retries": 6, "threads": 16}
 # A local cloud gets few large requests, one after the other
 _REQUESTS_PER_SECOND: Final = {True: 100, False: 5}
 _LOOKS_EVERY: Final = timedelta(seconds=5)
@@ -36,15 +35,8 @@ def whole_minute(after: datetime) -> datetime:
 
 def load_of(stage: Stage, table: str, traffic: Traffic, *, prepare: Callable[[Any], None] | None = None) -> Load:
     """Traffic to a table that goes on where AWS fails to answer a request."""
-    return Load(
-        stage.place,
-        table,
-        traffic,
-        unanswered_retries=_UNANSWERED_RETRIES,
-        threads=_THREADS,
-        requests_per_second=_REQUESTS_PER_SECOND[stage.place.is_real],
-        prepare=prepare,
-    )
+    rate = _REQUESTS_PER_SECOND[stage.place.is_real]
+    return Load(stage.place, table, traffic, requests_per_second=rate, prepare=prepare, **_SENDING)
 
 
 def check_sent(stage: Stage, report: LoadReport, levels: Sequence[tuple[int, int]], to: str) -> None:
@@ -60,22 +52,21 @@ def check_sent(stage: Stage, report: LoadReport, levels: Sequence[tuple[int, int
     )
 
 
+def sums_of(stage: Stage, namespace: str, metric: str, **dimensions: str) -> dict[datetime, float]:
+    """A metric's sums in those of the last ten minutes that have a datapoint, by the end of the minute."""
+    now, filters = stage.now(), [{"Name": name, "Value": value} for name, value in dimensions.items()]
+    asked = {"Namespace": namespace, "MetricName": metric, "Dimensions": filters, "Period": 60, "Statistics": ["Sum"]}
+    cloudwatch = stage.place.client("cloudwatch")
+    points = cloudwatch.get_metric_statistics(StartTime=now - 10 * MINUTE, EndTime=now, **asked)["Datapoints"]
+    return {point["Timestamp"].astimezone(UTC) + MINUTE: point["Sum"] for point in points}
+
+
 def watch_datapoints(stage: Stage, table: str, until: datetime) -> list[float]:
     """See when each minute's consumption comes to CloudWatch; return the seconds from the minute's end, by minute."""
     seen: dict[datetime, float] = {}
     while (now := stage.now()) < until:
-        answer = stage.place.client("cloudwatch").get_metric_statistics(
-            Namespace="AWS/DynamoDB",
-            MetricName="ConsumedWriteCapacityUnits",
-            Dimensions=[{"Name": "TableName", "Value": table}],
-            StartTime=now - 10 * MINUTE,
-            EndTime=now,
-            Period=60,
-            Statistics=["Sum"],
-        )
-        for point in answer["Datapoints"]:
-            ended = point["Timestamp"].astimezone(UTC) + MINUTE
-            if point["Sum"] > 0:
+        for ended, units in sums_of(stage, "AWS/DynamoDB", "ConsumedWriteCapacityUnits", TableName=table).items():
+            if units > 0:
                 seen.setdefault(ended, (now - ended).total_seconds())
         stage.place.let_pass(_LOOKS_EVERY)
     return list(seen.values())

@@ -13,7 +13,7 @@ from rich.markup import escape
 from acceptance.cdk import Cdk
 from acceptance.ledger import Ledger
 from acceptance.place import Place
-from acceptance.report import Check, Fact, Report
+from acceptance.report import Check, Report
 from highwater.core import Dimension, HighwaterError
 from highwater.core.names import TargetName
 
@@ -68,7 +68,7 @@ class Stage:
 
     def measure(self, name: str, value: float | str | None, *, assumed: str) -> None:
         """Record something measured, and what the lab assumes of it."""
-        self.report.facts.append(Fact(self.part, name, str(value), assumed))
+        self.report.facts.append((self.part, name, str(value), assumed))
         # texts of AWS may have brackets
         self.tell(f"  {name}: [bold]{escape(str(value))}[/] [dim](the lab assumes {escape(assumed)})[/]")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -56,16 +56,15 @@ def register(place: Place, name: TargetName, low: int, high: int) -> None:
 def read_resource(place: Place, table: str, index: str | None) -> dict[str, Any]:
     """Describe a table, or one of its indexes."""
     described: dict[str, Any] = place.client("dynamodb").describe_table(TableName=table)["Table"]
-    if index is None:
-        return described
-    return next(each for each in described["GlobalSecondaryIndexes"] if each["IndexName"] == index)
+    indexes = described.get("GlobalSecondaryIndexes", ())
+    return described if index is None else next(each for each in indexes if each["IndexName"] == index)
 
 
 @dataclass(slots=True)
 class LowestFloor:
     """The lowest floor that is seen while a block runs, and for how many seconds it was below *planned*.
 
-    A thread looks again and again; a look that AWS refuses is left out. Both are unknown if there was no other.
+    A look that AWS refuses is left out. Both are unknown if there was no other.
     """
 
     place: Place
@@ -77,14 +76,13 @@ class LowestFloor:
 
     @contextmanager
     def watching(self) -> Iterator[LowestFloor]:
-        """Watch during the block."""
+        """Watch during the block, in a thread."""
         is_over = threading.Event()
 
         def watch() -> None:
             before = self.place.status().now
             while not is_over.wait(_LOOKS_EVERY_SECONDS[self.place.is_real]):
-                self.look(before)
-                before = self.place.status().now
+                before = self.look(before)
 
         with ThreadPoolExecutor(1) as pool:
             pool.submit(watch)
@@ -93,13 +91,11 @@ class LowestFloor:
             finally:
                 is_over.set()
 
-    def look(self, before: datetime) -> None:
-        """Look once; the look before was at *before*."""
-        try:
+    def look(self, before: datetime) -> datetime:
+        """Look once; the look before was at *before*. Return the time."""
+        with suppress(BotoCoreError, ClientError):
             floor = read_floor(self.place, self.name) or 0
-        except (BotoCoreError, ClientError):
-            return
-        if floor < self.planned:
-            self._low += self.place.status().now - before
-        self.floor = floor if self.floor is None else min(self.floor, floor)
-        self.seconds = round(self._low.total_seconds())
+            self._low += (self.place.status().now - before) * (floor < self.planned)
+            self.floor = floor if self.floor is None else min(self.floor, floor)
+            self.seconds = round(self._low.total_seconds())
+        return self.place.status().now

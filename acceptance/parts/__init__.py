@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from acceptance.parts.functions import boosts, pulses, surge
+from acceptance.parts.functions import boosts, fleet, pulses, surge
 from acceptance.parts.raises import index_build, raises, replicas
 from acceptance.parts.windows import stack_order, windows
 from acceptance.stage import Part
 from highwater.core import HighwaterError
 
-PARTS: Final = (windows, stack_order, raises, index_build, replicas, boosts, pulses, surge)
+PARTS: Final = (windows, stack_order, raises, index_build, replicas, boosts, pulses, surge, fleet)
 
 
 def choose(names: str) -> tuple[Part, ...]:
     """The parts with these names, separated by commas or blanks, in the suite's order; all of them for no name."""
-    chosen = set(names.replace(",", " ").split())
-    unknown = chosen - {part.name for part in PARTS}
-    if unknown:
-        known = ", ".join(part.name for part in PARTS)
-        raise HighwaterError(f"PARTS has {', '.join(sorted(unknown))}; the parts are {known}")
+    chosen, known = set(names.replace(",", " ").split()), [part.name for part in PARTS]
+    if unknown := chosen - set(known):
+        raise HighwaterError(f"PARTS has {', '.join(sorted(unknown))}; the parts are {', '.join(known)}")
     return tuple(part for part in PARTS if not chosen or part.name in chosen)

@@ -1,35 +1,35 @@
-"""The functions: boosts, from the call to capacity and to the lease's end; surges, with pulses and with the scaler."""
+"""The functions: boosts, from the call to capacity and to the lease's end; surges, with pulses and the scaler."""
 
 from __future__ import annotations
 
 import statistics
 import time
 from datetime import timedelta
+from email.utils import parsedate_to_datetime
+from functools import partial
+from itertools import pairwise
 from typing import Any, Final
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from acceptance.sending import CALM, PEAK, check_sent, load_of, watch_datapoints, whole_minute, writes
+from acceptance.sending import CALM, PEAK, check_sent, load_of, sums_of, watch_datapoints, whole_minute, writes
 from acceptance.stage import MINUTE, Stage, part
 from acceptance.tables import CEILING, FLOOR, GRANTED, read_floor, read_units
-from highwater import Boost, BoostRefusedError, CoordinatorClient, Pulse
+from highwater import Boost, BoostAnswer, BoostRefusedError, CoordinatorClient, Pulse
 from highwater import boost as make_boost
 from highwater.core import Dimension
 from highwater.core.names import TargetName
 from highwater_lab.local.load import LoadReport
 
-_PERMITTED_WITHIN: Final = 3 * MINUTE
-_READY_WITHIN: Final = 10 * MINUTE
-_ASKED: Final = 40
-_LEASE_MINUTES: Final = 3
+_PERMITTED_WITHIN, _READY_WITHIN = 3 * MINUTE, 10 * MINUTE
+_ASKED, _LEASE_MINUTES = 40, 3
 # A lease's end is seen by a schedule of a minute, and a surge by pulses of ten seconds; auto scaling needs five minutes
-_SOON: Final = 2 * MINUTE
+_SOON_SECONDS: Final = 120
 # DynamoDB keeps the unused capacity of five minutes
 _FILLED_WITHIN: Final = 5 * MINUTE
-_CALM_MINUTES: Final = 4
-_SURGE_MINUTES: Final = 6
+_CALM_MINUTES, _SURGE_MINUTES = 4, 6
 _LEVELS: Final = ((_CALM_MINUTES, CALM), (_SURGE_MINUTES, PEAK))
 _SCALER_LEVELS: Final = ((4, CALM), (12, PEAK))
 _SCALER_MINUTES: Final = sum(minutes for minutes, _ in _SCALER_LEVELS)
@@ -38,6 +38,11 @@ _LEAD: Final = 20
 # How late a datapoint may come, in minutes
 _LATE: Final = 5
 _FEWEST_DATAPOINTS: Final = 10
+# Of 4 units each, for a budget of one unit a second: more than a run of a minute writes, and less than the six minutes
+# for which the queue itself hides what a run has not deleted
+_MESSAGES, _TEXT, _DRAINED_WITHIN = 30, "x" * 3_900, 5 * MINUTE
+# The worker that fails is called five times, after 75 seconds in all
+_ENDS_WITHIN, _ROUNDS = 5 * MINUTE, 5
 
 
 class _Caller:
@@ -50,7 +55,10 @@ class _Caller:
 
         def is_permitted() -> bool:
             try:
-                self.session = _take_role(stage, outputs["CallerRole"])
+                role = {"RoleArn": outputs["CallerRole"], "RoleSessionName": "highwater-acceptance"}
+                keys: Any = stage.place.client("sts").assume_role(**role)["Credentials"]
+                secret, token = keys["SecretAccessKey"], keys["SessionToken"]
+                self.session = boto3.Session(keys["AccessKeyId"], secret, token, stage.place.region)
                 self.client = CoordinatorClient(coordinator=self.url, session=self.session, attempts=1)
                 self.client.send(action, table=table)
             except (BoostRefusedError, ClientError) as error:
@@ -74,12 +82,6 @@ class _Caller:
         return Pulse(dynamodb=dynamodb, coordinator=self.client, has_thread=False)
 
 
-def _take_role(stage: Stage, role: str) -> boto3.Session:
-    given = stage.place.client("sts").assume_role(RoleArn=role, RoleSessionName="highwater-acceptance")
-    keys: Any = given["Credentials"]
-    return boto3.Session(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], stage.place.region)
-
-
 def _find(names: list[TargetName], kind: str) -> TargetName:
     return next(name for name in names if f"-{kind}" in name.table)
 
@@ -90,31 +92,23 @@ def boosts(stage: Stage) -> None:
     name = _find(stage.deploy("Boosts"), "Boosted")
     caller = _Caller(stage, "Boosts", "list", name.table)
     _boost_and_release(stage, name, caller)
-    job = _job(name, caller, GRANTED + 1)
-    answer = job.begin()
-    job.release()
-    stage.check("units granted to a job that asks for too many", [GRANTED], [each.units for each in answer.targets])
+    _begin(stage, name, caller, GRANTED + 1)[0].release()
     _let_lease_end(stage, name, caller)
 
 
-def _job(name: TargetName, caller: _Caller, units: int) -> Boost:
-    return make_boost(
-        name.table,
-        write=units,
-        minutes=_LEASE_MINUTES,
-        reason="acceptance",
-        coordinator=caller.url,
-        session=caller.session,
-    )
+def _begin(stage: Stage, name: TargetName, caller: _Caller, units: int) -> tuple[Boost, BoostAnswer]:
+    more: Any = {"coordinator": caller.url, "session": caller.session, "reason": "acceptance"}
+    job = make_boost(name.table, write=units, minutes=_LEASE_MINUTES, **more)
+    answer = job.begin()
+    granted = [each.units for each in answer.targets]
+    stage.check(f"units granted to a job that asks for {units}", [min(units, GRANTED)], granted)
+    return job, answer
 
 
 def _boost_and_release(stage: Stage, name: TargetName, caller: _Caller) -> None:
-    job = _job(name, caller, _ASKED)
     began, call = stage.now(), time.monotonic()
-    answer = job.begin()
-    took = round(time.monotonic() - call, 2)
-    stage.check(f"units granted to a job that asks for {_ASKED}", [_ASKED], [each.units for each in answer.targets])
-    stage.measure("boost_answer_seconds", took, assumed="under 2")
+    job, _ = _begin(stage, name, caller, _ASKED)
+    stage.measure("boost_answer_seconds", round(time.monotonic() - call, 2), assumed="under 2")
     is_ready = stage.seconds_until(lambda: job.state().is_ready, _READY_WITHIN) is not None
     seconds = round((stage.now() - began).total_seconds()) if is_ready else None
     stage.measure("boost_ready_seconds", seconds, assumed="35")
@@ -126,17 +120,14 @@ def _boost_and_release(stage: Stage, name: TargetName, caller: _Caller) -> None:
 
 def _let_lease_end(stage: Stage, name: TargetName, caller: _Caller) -> None:
     """A job that dies: nobody gives the boost back."""
-    end = _job(name, caller, _ASKED).begin().end
+    end = _begin(stage, name, caller, _ASKED)[1].end
     stage.settle("floor while the lease is live", FLOOR + _ASKED, read_floor, name)
     within = _LEASE_MINUTES * MINUTE + _READY_WITHIN
     is_over = stage.seconds_until(lambda: read_floor(stage.place, name) == FLOOR, within)
     seconds = None if is_over is None else round((stage.now() - end).total_seconds())
     stage.measure("boost_over_seconds", seconds, assumed="60")
-    stage.check("a lease that nobody gives back ends by itself", "within 2 minutes", seconds, holds=_is_soon(seconds))
-
-
-def _is_soon(seconds: int | None) -> bool:
-    return seconds is not None and seconds <= _SOON.total_seconds()
+    in_time = seconds is not None and seconds <= _SOON_SECONDS
+    stage.check("a lease that nobody gives back ends by itself", "within 2 minutes", seconds, holds=in_time)
 
 
 @part(minutes=25, units=5 + CEILING)
@@ -161,7 +152,8 @@ def pulses(stage: Stage) -> None:
     report, _, seconds = stage.place.side_by_side([load], tell, see_capacity)
     pulse.stop()
     check_sent(stage, report, _LEVELS, "a table whose fleet pulses")
-    stage.check("capacity for the surge", "within 2 minutes", seconds, holds=_is_soon(seconds))
+    in_time = seconds is not None and seconds <= _SOON_SECONDS
+    stage.check("capacity for the surge", "within 2 minutes", seconds, holds=in_time)
     stage.measure("pulse_raised_seconds", seconds, assumed="60")
     throttled = round(report.total(Dimension.WRITE, "throttled"))
     stage.measure("pulse_throttled", throttled, assumed="what a run on the local cloud shows")
@@ -174,7 +166,10 @@ def surge(stage: Stage) -> None:
     native, scaled = (_find(names, kind).table for kind in ("Native", "Scaled"))
     start = whole_minute(stage.now() + _LEAD * MINUTE)
     stage.wait_until(start, "no traffic, as alarms need a history")
-    stage.check("alarms of the scaler that are in ALARM without traffic", [], _alarms(stage))
+    pages = stage.place.client("cloudwatch").get_paginator("describe_alarms")
+    found = pages.paginate(AlarmNamePrefix=stage.cdk.full_name("Surge"), StateValue="ALARM")
+    names_of_alarms = sorted(alarm["AlarmName"] for page in found for alarm in page["MetricAlarms"])
+    stage.check("alarms of the scaler that are in ALARM without traffic", [], names_of_alarms)
     ends = start + (_SCALER_MINUTES + _LATE) * MINUTE
     loads = [load_of(stage, table, writes(_SCALER_LEVELS, start)) for table in (native, scaled)]
     with stage.busy(f"{_SCALER_MINUTES} minutes of traffic on both tables, from {CALM} to {PEAK} writes/s"):
@@ -185,12 +180,6 @@ def surge(stage: Stage) -> None:
     if delays:
         stage.measure("metric_delay_median_seconds", round(statistics.median(delays)), assumed="150")
         stage.measure("metric_delay_most_seconds", round(max(delays)), assumed="150")
-
-
-def _alarms(stage: Stage) -> list[str]:
-    pages = stage.place.client("cloudwatch").get_paginator("describe_alarms")
-    found = pages.paginate(AlarmNamePrefix=stage.cdk.full_name("Surge"), StateValue="ALARM")
-    return sorted(alarm["AlarmName"] for page in found for alarm in page["MetricAlarms"])
 
 
 def _compare(stage: Stage, native: LoadReport, scaled: LoadReport) -> None:
@@ -204,3 +193,44 @@ def _compare(stage: Stage, native: LoadReport, scaled: LoadReport) -> None:
     for kind, report, units in zip(("native", "scaled"), (native, scaled), throttled, strict=True):
         check_sent(stage, report, _SCALER_LEVELS, f"the {kind} table")
         stage.measure(f"surge_throttled_{kind}", round(units), assumed="what a run on the local cloud shows")
+
+
+@part(minutes=20, units=5 + CEILING)
+def fleet(stage: Stage) -> None:
+    """Messages that come back to a queue, a Distributed Map that is redriven, the dates of answers."""
+    table = _find(stage.deploy("Fleet"), "Orders").table
+    dynamodb, sqs, states = (stage.place.client(service) for service in ("dynamodb", "sqs", "stepfunctions"))
+    queue = next(url for url in stage.cdk.names_of_type("Fleet", "AWS::SQS::Queue") if "DeadLetters" not in url)
+    for number in range(_MESSAGES):
+        sqs.send_message(QueueUrl=queue, MessageBody=f'{{"id": "{number}", "text": "{_TEXT}"}}')
+    count = partial(dynamodb.scan, TableName=table, Select="COUNT")
+    took = stage.seconds_until(lambda: bool(count()["Count"] == _MESSAGES), _DRAINED_WITHIN, MINUTE / 12)
+    stage.check("messages that came back are written", "within 5 minutes", took, holds=took is not None)
+    stage.measure("queue_drained_seconds", took, assumed="120")
+    (machine,) = stage.cdk.names_of_type("Fleet", "AWS::StepFunctions::StateMachine")
+    execution = states.start_execution(stateMachineArn=machine)["executionArn"]
+    look = partial(states.describe_execution, executionArn=execution)
+
+    def see_end(fact: str, assumed: str) -> None:
+        stage.seconds_until(lambda: bool(look()["status"] != "RUNNING"), _ENDS_WITHIN)
+        answers = [dynamodb.get_item(TableName=table, Key={"id": {"S": f"seat-{seat}"}}) for seat in range(3)]
+        runs = ", ".join(each["Item"]["runs"]["N"] if "Item" in each else "0" for each in answers)
+        stage.measure(fact, runs, assumed=assumed)
+
+    see_end("map_calls", "1, 1, 5")
+    dynamodb.put_item(TableName=table, Item={"id": {"S": "mended"}})
+    try:
+        states.redrive_execution(executionArn=execution)
+        # until then the execution may be described as it was before
+        stage.place.let_pass(MINUTE)
+        see_end("redriven_map_calls", "1, 1, 6")
+    except ClientError as refused:
+        stage.measure("redriven_map_calls", refused.response["Error"]["Code"], assumed="1, 1, 6")
+    targets, dates = stage.place.client("application-autoscaling"), []
+    for _ in range(_ROUNDS):
+        for call in (dynamodb.list_tables, partial(targets.describe_scalable_targets, ServiceNamespace="dynamodb")):
+            dates.append(parsedate_to_datetime(call()["ResponseMetadata"]["HTTPHeaders"]["date"]))
+    deleted = sums_of(stage, "AWS/SQS", "NumberOfMessagesDeleted", QueueName=queue.rpartition("/")[2])
+    stage.measure("queue_idle_datapoints", [*deleted.values()].count(0), assumed="1 or more")
+    back = max(before - date for before, date in pairwise(dates))
+    stage.measure("dates_back_seconds", round(back.total_seconds()), assumed="0")

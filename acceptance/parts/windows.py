@@ -88,7 +88,9 @@ def stack_order(stage: Stage) -> None:
 
 def _deploy_changed(stage: Stage, context: dict[str, str], fact: str, *, assumed: str) -> list[TargetName]:
     """Deploy without a table that was there; return the tables, and measure which custom resources are called."""
-    began = _next_step(stage)
+    # so that the calls of custom resources of the step before are of an earlier time
+    stage.place.let_pass(MINUTE)
+    began = stage.now()
     names = stage.deploy("StackOrder", context)
     stage.check("status after a deploy", "UPDATE_COMPLETE", stage.cdk.status("StackOrder"))
     stage.check("deletions that failed", set(), _failed_deletions(stage))
@@ -97,7 +99,9 @@ def _deploy_changed(stage: Stage, context: dict[str, str], fact: str, *, assumed
 
 
 def _fail_a_deploy(stage: Stage, kept: TargetName, context: dict[str, str]) -> None:
-    began = _next_step(stage)
+    # so that the calls of custom resources of the step before are of an earlier time
+    stage.place.let_pass(MINUTE)
+    began = stage.now()
     with LowestFloor(stage.place, kept, _OPEN_FLOOR).watching() as lowest:
         try:
             stage.deploy("StackOrder", context)
@@ -110,12 +114,6 @@ def _fail_a_deploy(stage: Stage, kept: TargetName, context: dict[str, str]) -> N
     stage.measure("rollback_low_seconds", lowest.seconds, assumed="until Aftermath")
     calls = _calls(stage, began, *["Update Aftermath"] * 3)
     stage.measure("rollback_calls", calls, assumed="Update Aftermath: in the deploy, in the rollback, after it")
-
-
-def _next_step(stage: Stage) -> datetime:
-    """Let a minute pass, so that the calls of custom resources of the step before are of an earlier time; the time."""
-    stage.place.let_pass(MINUTE)
-    return stage.now()
 
 
 def _calls(stage: Stage, since: datetime, *expected: str) -> str:

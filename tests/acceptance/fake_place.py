@@ -26,9 +26,6 @@ def refusal(code: str, message: str, operation: str = "Call", status: int = 400)
 class FakePlace(Place):
     """An account whose services are *clients*, by name."""
 
-    title = "account 123456789012, eu-west-1"
-    is_real = True
-
     def __init__(self, clients: dict[str, Any] | None = None) -> None:
         super().__init__("123456789012", "eu-west-1", self.client)
         self.clients = clients or {}

@@ -10,7 +10,7 @@ import boto3
 import pytest
 
 from acceptance.parts import PARTS, choose
-from acceptance.place import AccountError, AccountPlace, forget_other_places
+from acceptance.place import AccountError, Place, forget_other_places
 from highwater.core import HighwaterError
 
 ELSEWHERE = {
@@ -52,7 +52,7 @@ def test_cdk_gets_the_profile_and_nothing_else_of_aws(monkeypatch: pytest.Monkey
     monkeypatch.delenv("AWS_CONFIG_FILE", raising=False)
     monkeypatch.delenv("AWS_PROFILE")
     forget_other_places()
-    place = AccountPlace(boto3.Session(), "123456789012", "eu-west-1")
+    place = Place("123456789012", "eu-west-1", boto3.Session().client, "default")
     told = {name: value for name, value in place.environment().items() if name.startswith(("AWS_", "CDK_DEFAULT_"))}
     assert told == {
         "AWS_PROFILE": "default",
@@ -75,7 +75,7 @@ def test_parts_are_chosen_by_name_and_run_in_the_suites_order() -> None:
 
 
 def test_watches_end_when_what_runs_beside_them_fails() -> None:
-    place = AccountPlace(boto3.Session(), "123456789012", "eu-west-1")
+    place = Place("123456789012", "eu-west-1", boto3.Session().client, "default")
     ended: list[str] = []
 
     def fail() -> None:
@@ -95,5 +95,5 @@ def test_watches_end_when_what_runs_beside_them_fails() -> None:
 
 
 def test_watches_return_what_they_saw() -> None:
-    place = AccountPlace(boto3.Session(), "123456789012", "eu-west-1")
+    place = Place("123456789012", "eu-west-1", boto3.Session().client, "default")
     assert place.side_by_side([], lambda: 1, lambda: 2) == [1, 2]

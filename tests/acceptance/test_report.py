@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from acceptance.report import Check, Fact, Report
+from acceptance.report import Check, Report
 
 ACCOUNT = "123456789012"
 BEGUN, ENDED = (datetime(2031, 3, 4, hour, 6, tzinfo=UTC) for hour in (5, 8))
@@ -14,10 +14,11 @@ CHECKS = [
     Check("windows", "floor in the window", "40", "40", holds=True),
     Check("surge", "bounds | of table write", "(40, 90)", "(13, 90)", holds=False),
 ]
-FACTS = [Fact("raises", "raise_quiet_shown_seconds", "31", "35")]
+Facts = list[tuple[str, str, str, str]]
+FACTS: Facts = [("raises", "raise_quiet_shown_seconds", "31", "35")]
 
 
-def _write(folder: Path, done: list[str], *, checks: list[Check] = CHECKS, facts: list[Fact] = FACTS) -> str:
+def _write(folder: Path, done: list[str], *, checks: list[Check] = CHECKS, facts: Facts = FACTS) -> str:
     report = Report(where=WHERE, account=ACCOUNT, begun=BEGUN, done=done, checks=checks, facts=facts)
     report.is_whole = bool(done)
     file = report.write(folder, ENDED)
@@ -60,7 +61,7 @@ def test_number_of_the_account_is_nowhere_in_it(tmp_path: Path) -> None:
     queue = f"queue https://sqs.eu-west-1.amazonaws.com/{ACCOUNT}/HwAccept-DLQ"
     refused = f"arn:aws:iam::{ACCOUNT}:user/me is not authorized"
     checks = [Check("deletion", "what is left", "nothing", queue, holds=False)]
-    text = _write(tmp_path, [], checks=checks, facts=[Fact("index_build", "index_build_words", refused, "another")])
+    text = _write(tmp_path, [], checks=checks, facts=[("index_build", "index_build_words", refused, "another")])
     lines = text.splitlines()
     assert (
         "| deletion | what is left | nothing | queue https://sqs.eu-west-1.amazonaws.com/ACCOUNT/HwAccept-DLQ |"
