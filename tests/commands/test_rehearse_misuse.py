@@ -118,6 +118,10 @@ def _is_refused(command: Command, line: str, message: str) -> None:
             )
             for queue in ("0", "5.5", "500 in 6h", "")
         ),
+        (
+            "--buffered '500 within 14d'",
+            "Invalid value for '--buffered': '500 within 14d': SQS deletes messages after 14 days; give up to 13d",
+        ),
         *(
             (
                 f"--boost '{boost}'",

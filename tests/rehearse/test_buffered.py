@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import zlib
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,12 @@ from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import BoostCoordinator, BufferedWrites, Capacity, HighWaterTable
 from highwater.core import Dimension
-from highwater_lab.rehearse import Limits, Rehearsal, RehearsalError, rehearse
+from highwater_lab.rehearse import Limits, Rehearsal, RehearsalError, rehearse, rehearse_app
 from highwater_lab.report.document import rehearsal_document
 from highwater_lab.report.page import write_page
 from highwater_lab.report.terminal import share_text, work_lines
 from highwater_lab.simulation import Buffer, TargetSetup
-from highwater_lab.template import TemplateError, find_table, load_templates
+from highwater_lab.template import TemplateError, find_table, list_tables, load_templates
 from highwater_lab.traffic import Stream, Traffic
 from tests.simulation.tables import START, table, tracked, writes
 
@@ -154,6 +155,20 @@ def test_queue_that_does_not_drain_is_the_verdict_and_exceeds_a_limit(tmp_path: 
         re.findall("<td data-label='unwritten'>(.*?)</td>", row)[0] for row in re.findall("<tr data-row=.*?</tr>", page)
     ]
     assert rows == ["7,560,000", "", "7,560,000"]
+
+
+def test_queue_that_is_late_exceeds_a_limit_among_all_tables_of_an_app_too(shop: Path) -> None:
+    tables = list_tables(load_templates(shop))
+    flood = writes(*[1_100] * 60 * 12)
+    app = rehearse_app(tables, lambda table: flood if table.is_called("Orders") else None, processes=1)
+    (alone,) = Limits().passed(rehearse(shop, flood, table="Orders"))
+    (late,) = Limits().passed_by_app(app)
+    assert late == replace(alone, text=f"Data/Orders: {alone.text}", where="Data/Orders")
+    assert late.text == (
+        "Data/Orders: queued writes wait for up to 8:20:44, the limit is the declared drain time of 7:00:00"
+    )
+    calm = rehearse_app(tables, lambda _: writes(*[90] * 60), processes=1)
+    assert Limits().passed_by_app(calm) == ()
 
 
 def test_queue_that_was_late_but_drains_is_told_and_one_in_time_is_not(tmp_path: Path) -> None:

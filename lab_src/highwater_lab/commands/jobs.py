@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
 
 import click
 
@@ -94,6 +94,7 @@ class JobOption(click.ParamType[PlannedJob]):
         )
 
 
+_LONGEST_DRAIN = timedelta(days=13)
 _BUFFER_FORM = re.compile(r"(?P<units>[1-9][0-9]{0,7})(?: within (?P<drain>[0-9a-z]+))?")
 
 
@@ -113,4 +114,6 @@ class BufferOption(click.ParamType[Buffer]):
         if match["drain"] is None:
             return buffer
         drain = DurationType().convert(match["drain"], param, ctx)
+        if drain > _LONGEST_DRAIN:
+            self.fail(f"{value!r}: SQS deletes messages after 14 days; give up to 13d", param, ctx)
         return replace(buffer, drain_seconds=int(drain.total_seconds()))

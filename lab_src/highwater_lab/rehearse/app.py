@@ -29,7 +29,7 @@ from highwater_lab.services.prices import (
     load_prices,
 )
 from highwater_lab.services.timing import Timing
-from highwater_lab.simulation import ResourceSetup, Run, TableSetup
+from highwater_lab.simulation import QueueRun, ResourceSetup, Run, TableSetup
 from highwater_lab.simulation.simulator import mark_price
 from highwater_lab.template import ListedTable
 from highwater_lab.traffic import Traffic
@@ -61,6 +61,7 @@ class Outcome:
         worst_at: The minute that throttles most, UTC; `None` if none does.
         hourly: By dimension the provisioned units of each clock hour that reserved capacity may cover.
         unit_hour: By dimension the price of one of these unit-hours in USD.
+        queue: How long writes waited in the table's queue, `None` without one.
     """
 
     cost_per_month: float
@@ -74,6 +75,7 @@ class Outcome:
     has_config_recorder: bool = False
     hourly: Mapping[Dimension, tuple[int, ...]] = field(default_factory=dict)
     unit_hour: Mapping[Dimension, float] = field(default_factory=dict)
+    queue: QueueRun | None = None
 
     @classmethod
     def of_run(cls, run: Run, prices: UnitPrices | None = None) -> Outcome:
@@ -92,6 +94,7 @@ class Outcome:
             has_config_recorder=run.bill.has_config_recorder,
             hourly={} if prices is None else hourly_units(peaks),
             unit_hour={} if prices is None else {dimension: prices.unit_hour(dimension) for dimension in Dimension},
+            queue=run.queue,
         )
 
     @property

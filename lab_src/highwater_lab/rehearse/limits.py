@@ -68,6 +68,7 @@ class Limits:
             if table.after is None:
                 continue
             own = [
+                *_passed_by_queue(table.after.queue),
                 *self._passed_by(table.after.throttled_percent, table.after.cost_per_month),
                 *self._rise_of(table),
             ]
