@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from highwater.core.findings import shown
 from tests.command import Command, refused
 
 FORM = "timestamp,key,units, such as 2026-12-01T12:00:00Z,TENANT#1,1; or one key a line, with --seconds"
@@ -105,7 +106,77 @@ def test_line_that_cannot_be_read_is_named(command: Command, line: str, wrong: s
 
 
 def test_trace_is_asked_for(command: Command) -> None:
-    assert refused(command("shards", "orders")) == "highwater shards: Missing option '--trace'."
     assert refused(command("shards", "orders", "--trace", "none.csv")) == (
         "highwater shards: Invalid value for '--trace': File 'none.csv' does not exist."
     )
+
+
+REPORT = {
+    "KeyLabels": ["pk"],
+    "AggregationStatistic": "Sum",
+    "AggregateValue": 75_000.0,
+    "Contributors": [
+        {
+            "Keys": ["TENANT#1"],
+            "ApproximateAggregateValue": 74_400.0,
+            "Datapoints": [
+                {"Timestamp": "2026-12-01T12:00:00+00:00", "ApproximateValue": 14_400.0},
+                {"Timestamp": "2026-12-01T12:01:00+00:00", "ApproximateValue": 60_000.0},
+            ],
+        },
+        {
+            "Keys": ["TENANT#2"],
+            "ApproximateAggregateValue": 600.0,
+            "Datapoints": [{"Timestamp": 1796126400, "ApproximateValue": 600.0}],
+        },
+        {"Keys": ["TENANT#3"], "ApproximateAggregateValue": 0.0, "Datapoints": []},
+    ],
+}
+
+
+def test_throttled_keys_of_a_report_come_on_top_of_what_a_partition_serves(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text(json.dumps(REPORT))
+    done = command("shards", "orders", "--report", "report.json", "--units", "1.5")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines() == [
+        "orders: 2 of 2 keys need shards for their writes (1,000 units/s less 50 % each)",
+        # 1,000 and 1,000 times 1.5; 1,000 and 10 times 1.5
+        "  TENANT#1: 5 shards, for 2,500 units/s at 2026-12-01T12:01:00Z",
+        "  TENANT#2: 3 shards, for 1,015 units/s at 2026-12-01T12:00:00Z",
+        NOTE,
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "7",
+        "{",
+        '{"Contributors": [{"Keys": ["a"], "Datapoints": [{"Timestamp": "noon", "ApproximateValue": 1}]}]}',
+        '{"Contributors": [{"Keys": ["a"], "Datapoints": [{"Timestamp": 9, "ApproximateValue": -1}]}]}',
+    ],
+)
+def test_report_of_another_form_is_refused(command: Command, tmp_path: Path, text: str) -> None:
+    (tmp_path / "report.json").write_text(text)
+    said = refused(command("shards", "orders", "--report", "report.json"))
+    assert said == (
+        f"highwater: report report.json: got {shown(text)}, allowed: JSON of `aws cloudwatch get-insight-rule-report`: "
+        "Contributors with Keys and Datapoints"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "give the requests with exactly one of --trace FILE and --report FILE"),
+        (("--trace", "-", "--report", "-"), "give the requests with exactly one of --trace FILE and --report FILE"),
+        (
+            ("--trace", "-", "--units", "2"),
+            "--units is of --report, as a trace has the units of each request; remove it",
+        ),
+        (("--report", "-", "--seconds", "2"), "--seconds is of --trace, as a report has times; remove it"),
+    ],
+)
+def test_options_of_the_other_source_are_refused(command: Command, arguments: tuple[str, ...], message: str) -> None:
+    assert refused(command("shards", "orders", *arguments)) == f"highwater shards: {message}"

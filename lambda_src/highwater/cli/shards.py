@@ -1,4 +1,4 @@
-"""`highwater shards`: which partition keys of a trace need how many shards."""
+"""`highwater shards`: which partition keys of a trace, or of a report of throttled keys, need how many shards."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import click
 
 from highwater.cli.options import as_json_option
 from highwater.cli.terminal import say
+from highwater.core.findings import shown
 from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 from highwater.core.shards.key import shards_needed
 from highwater.core.units import Dimension
@@ -56,8 +57,16 @@ class TraceError(click.ClickException):
 @click.option(
     "--trace",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
-    required=True,
     help="The requests: CSV with timestamp,key,units in any order of time, or one key a line; - for standard input.",
+)
+@click.option(
+    "--report",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    help="Instead of a trace: the throttled keys of CloudWatch Contributor Insights by minute, as JSON of "
+    "`aws cloudwatch get-insight-rule-report --period 60`.",
+)
+@click.option(
+    "--units", type=click.FloatRange(min=0.5, max=1_000_000), help="With --report: units of a request. [default: 1]"
 )
 @click.option("--seconds", type=click.FloatRange(min=1), help="The time of a trace without timestamps, in seconds.")
 @click.option("--reads", is_flag=True, help="The units are read units; a partition serves 3,000 instead of 1,000.")
@@ -69,15 +78,36 @@ class TraceError(click.ClickException):
     help="Percent of a partition that stays free; at 50, two shards that are in the same partition fit.",
 )
 @as_json_option
-def shards(table: str, trace: str, seconds: float | None, reads: bool, headroom: int, as_json: bool) -> None:
+def shards(
+    table: str,
+    trace: str | None,
+    report: str | None,
+    units: float | None,
+    seconds: float | None,
+    reads: bool,
+    headroom: int,
+    as_json: bool,
+) -> None:
     """Say which partition keys of TABLE need how many shards, from the busiest second of each in a trace.
+
+    A report of throttled keys has only the requests that were throttled, for each minute. Those are taken to come on
+    top of what one partition serves; clients' retries are in it, so fewer shards may do.
 
     Sends no request to AWS; TABLE is only the name in the answer. Exit status: 1 if a key needs more than one shard.
     """
     dimension = Dimension.READ if reads else Dimension.WRITE
     per_partition = PARTITION_READ_UNITS if reads else PARTITION_WRITE_UNITS
-    with click.open_file(trace, encoding="utf-8", errors="replace") as lines:
-        peaks = read_peaks(lines, trace, seconds)
+    if (trace is None) == (report is None):
+        raise click.UsageError("give the requests with exactly one of --trace FILE and --report FILE")
+    if trace is not None and units is not None:
+        raise click.UsageError("--units is of --report, as a trace has the units of each request; remove it")
+    if report is not None and seconds is not None:
+        raise click.UsageError("--seconds is of --trace, as a report has times; remove it")
+    with click.open_file(trace or str(report), encoding="utf-8", errors="replace") as lines:
+        if trace is not None:
+            peaks = read_peaks(lines, trace, seconds)
+        else:
+            peaks = read_report(lines.read(), str(report), per_partition, 1.0 if units is None else units)
     ranked = [
         HotKey(key, units, at, shards_needed(units, per_partition, headroom)) for key, (units, at) in peaks.items()
     ]
@@ -141,6 +171,45 @@ def read_peaks(lines: Iterable[str], name: str, seconds: float | None) -> dict[s
         if key not in peaks or units > peaks[key][0]:
             peaks[key] = (units, datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z"))
     return peaks
+
+
+def read_report(
+    text: str, name: str, per_partition: int, units_of_request: float
+) -> dict[str, tuple[float, str | None]]:
+    """Return the units a second of each throttled key in its worst minute, and when that minute began.
+
+    Args:
+        text: JSON of GetInsightRuleReport with a period of a minute, for a rule of throttled keys (Amazon CloudWatch
+            API Reference, "GetInsightRuleReport", read 2026-11).
+        name: The file's name, for messages.
+        per_partition: What one partition serves, which was served of each of these keys, in units per second.
+        units_of_request: How many units a request consumes.
+
+    Raises `click.ClickException` for another document.
+    """
+    try:
+        contributors = json.loads(text)["Contributors"]
+        worst = {
+            ", ".join(each["Keys"]): max(
+                (float(point["ApproximateValue"]), _text_of(point["Timestamp"])) for point in each["Datapoints"]
+            )
+            for each in contributors
+            if each["Datapoints"]
+        }
+        if not all(0 <= requests < math.inf for requests, _ in worst.values()):
+            raise ValueError(worst)
+    except (ValueError, LookupError, TypeError):
+        form = "JSON of `aws cloudwatch get-insight-rule-report`: Contributors with Keys and Datapoints"
+        message = f"report {name}: got {shown(text)}, allowed: {form}"
+        raise click.ClickException(message) from None
+    return {key: (per_partition + requests / 60 * units_of_request, at) for key, (requests, at) in worst.items()}
+
+
+def _text_of(timestamp: str | float) -> str:
+    second = _second_of(str(timestamp))
+    if second is None:
+        raise ValueError(timestamp)
+    return datetime.fromtimestamp(second, UTC).isoformat().replace("+00:00", "Z")
 
 
 def _second_of(text: str) -> int | None:
