@@ -264,9 +264,7 @@ def main() -> int:
         fleet("refused, 120 %", 120, full, processes)
         fleet("refused, 120 %, no more to be had", 120, replace(full, is_most=True), processes)
         fleet("calm, nothing scales the table", 50, None, processes)
-        if processes < _MANY:
-            # of a thousand processes it takes ten minutes more
-            fleet(f"refused, 120 %, {_INDEXES} indexes", 120, full, processes, _INDEXES)
+        fleet(f"refused, 120 %, {_INDEXES} indexes", 120, full, processes, _INDEXES)
     print("\nthe item of a minute, table and indexes read and written")
     sizes()
     return 0

@@ -1,8 +1,9 @@
 """What pulses buy, relative to native target tracking at 70 %: `make benchmark-pulses`.
 
 Over the serviceable traces of the scoreboard: with the defaults, where half the fleet or none of it tells, where
-pulses come half a minute late, where the burst bucket is shorter than documented, and at other targets. Then each trace
-with the target that all others choose. For traces of your own give --traces FOLDER.
+pulses come half a minute late, where the burst bucket is shorter than documented, and at other targets; over those of
+at most a month also with seconds that are drawn at random within their minutes. Then each trace with the target that
+all others choose. For traces of your own give --traces FOLDER.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from highwater_lab.simulation.fleet import Pulses
 SHORT_BURST_SECONDS: Final = 60
 TARGETS: Final = (100, 110, 120, 130)
 _LATE_SECONDS: Final = 25
+# of the traffic's `with_noise`; seconds take ten times as long to simulate as minutes
+NOISES: Final = (0.3, 0.6, 1.0)
+_MOST_DAYS_OF_NOISE: Final = 31
 _EVERYBODY: Final = Pulses()
 _PULSES: Final = {Mode.FLOOR: HighwaterFloorPulse, Mode.DIRECT: HighwaterDirectPulse}
 
@@ -44,6 +48,7 @@ class Variant:
         target_percent: The pulsed target.
         lower_from_minute: From which minute of the hour capacity is lowered.
         burst_seconds: What the burst bucket keeps; `None` for what is documented.
+        noise: The deviation of the seconds within a minute; 0 for none.
     """
 
     name: str
@@ -52,10 +57,13 @@ class Variant:
     target_percent: int = ScalerSettings().pulsed_target_percent
     lower_from_minute: int = ScalerSettings().pulsed_lower_from_minute
     burst_seconds: int | None = None
+    noise: float = 0.0
 
     @property
     def base(self) -> str:
-        """The native variant with the same bucket."""
+        """The native variant with the same bucket and traffic."""
+        if self.noise:
+            return f"{BASE}, noise {self.noise}"
         return BASE if self.burst_seconds is None else f"{BASE}, {self.burst_seconds} s"
 
 
@@ -63,6 +71,7 @@ def variants() -> list[Variant]:
     """Every variant, those of native target tracking first."""
     short = SHORT_BURST_SECONDS
     found = [Variant(BASE), Variant(f"{BASE}, {short} s", burst_seconds=short)]
+    found += [Variant(f"{BASE}, noise {noise}", noise=noise) for noise in NOISES]
     for mode in _PULSES:
         found += [
             Variant(f"{mode}", mode),
@@ -77,6 +86,7 @@ def variants() -> list[Variant]:
             for percent in TARGETS
             if percent != ScalerSettings.of(mode).pulsed_target_percent
         ]
+        found += [Variant(f"{mode}, noise {noise}", mode, noise=noise) for noise in NOISES]
     return found
 
 
@@ -94,11 +104,15 @@ def run(trace: Trace, variant: Variant) -> Score:
             pulsed_lower_from_minute=variant.lower_from_minute,
         )
         policy = _PULSES[variant.mode](settings=settings, pulses=variant.pulses)
-    return score_of(trace, variant.name, simulate(setup, load(trace), policy))
+    traffic = load(trace)
+    if variant.noise:
+        traffic = traffic.with_noise(variant.noise)
+    return score_of(trace, variant.name, simulate(setup, traffic, policy))
 
 
 def row(variant: Variant, traces: Sequence[Trace], scores: Scores) -> str:
     """Throttles and cost relative to native, and the most that a trace throttles above it, per million."""
+    traces = _fit(variant, traces)
     based = _based(variant, traces, scores)
     throttled, cost = relative(variant.name, traces, based)
     above, worst = max(
@@ -110,7 +124,7 @@ def row(variant: Variant, traces: Sequence[Trace], scores: Scores) -> str:
 
 def left_out(mode: Mode, found: Sequence[Variant], traces: Sequence[Trace], scores: Scores) -> tuple[float, float]:
     """The figures with each trace at the target that the other traces choose: the least of throttles and cost."""
-    candidates = [v for v in found if v.mode is mode and v.pulses == _EVERYBODY and v.burst_seconds is None]
+    candidates = [v for v in found if v.mode is mode and v.pulses == _EVERYBODY and v.base == BASE]
 
     def total(variant: Variant, over: Sequence[Trace]) -> float:
         throttled, cost = relative(variant.name, over, scores)
@@ -123,6 +137,11 @@ def left_out(mode: Mode, found: Sequence[Variant], traces: Sequence[Trace], scor
         best = min(candidates, key=lambda variant: total(variant, others))
         picked[trace.name, chosen] = scores[trace.name, best.name]
     return relative(chosen, traces, {**scores, **picked})
+
+
+def _fit(variant: Variant, traces: Iterable[Trace]) -> list[Trace]:
+    """The traces that a variant is run with."""
+    return [trace for trace in traces if not variant.noise or trace.days <= _MOST_DAYS_OF_NOISE]
 
 
 def _based(variant: Variant, traces: Iterable[Trace], scores: Scores) -> Scores:
@@ -141,7 +160,7 @@ def main(arguments: Sequence[str]) -> int:
     with ProcessPoolExecutor(given.processes) as pool:
 
         def measure(over: Sequence[Trace], those: Sequence[Variant]) -> None:
-            work = [pool.submit(run, trace, variant) for variant in those for trace in over]
+            work = [pool.submit(run, trace, variant) for variant in those for trace in _fit(variant, over)]
             for done in track(work, "pulses", console=Console(stderr=True)):
                 score = done.result()
                 scores[score.trace, score.policy] = score

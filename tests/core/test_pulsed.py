@@ -173,6 +173,31 @@ def test_what_is_untold_by_little_is_noise() -> None:
     assert (fresh.rate, fresh.counted_rate) == (304, 300)
 
 
+def test_peaks_of_a_table_whose_slots_are_noisy_buy_nothing() -> None:
+    def rate_at(*slots: int, noise: int) -> tuple[int, int]:
+        """The rate that is believed, and what is granted, at a capacity of 105 that has just been raised."""
+        noisy = [1_000 + noise * each for each in (-1, 0, 1)] * 30
+        seen = pulsed(steady(100), told(*noisy, *slots, minutes=0))
+        fresh = fresh_of(seen, capacity_units=105, last_increase=NOW - timedelta(seconds=12))
+        assert fresh is not None
+        raised = state(105, last_increase=NOW - timedelta(seconds=12))
+        return fresh.rate, decide(DIRECT, raised, seen, now=NOW).granted
+
+    calm, noisy = (rate_at(1_000, 400, 1_600, noise=noise) for noise in (0, 600))
+    assert (calm, noisy) == ((160, 165), (100, 105))
+    # a surge is met all the same: as the average of the last minute at first, as more than six times 30 % is none
+    assert rate_at(9_000, 9_000, noise=600) == (377, 389)
+    assert rate_at(*[9_000] * 6, noise=600) == (900, 928)
+    assert rate_at(9_000, 9_000, noise=0) == (900, 928)
+
+
+def test_client_that_falls_silent_does_not_put_off_what_cloudwatch_asks_for() -> None:
+    for capacity, counted in ((450, 900), (450, 980), (300, 1_300), (450, 2_000)):
+        silent = pulsed(steady(counted), told(*[0] * _SINCE, before=10 * counted))
+        for settings in (FLOOR, DIRECT):
+            assert decide(settings, state(capacity), silent, now=NOW).granted >= counted
+
+
 def test_client_that_tells_of_nothing_lowers_nothing() -> None:
     silent = pulsed(steady(900), told(*[0] * _SINCE, before=9_000))
     assert decide(DIRECT, state(900, ceiling=4_000), silent, now=LATE).granted >= 900

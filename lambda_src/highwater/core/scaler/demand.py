@@ -101,6 +101,12 @@ HELP_SECONDS: Final = {Mode.FLOOR: 50, Mode.DIRECT: 17}
 HELP_ABOVE_MARK_SECONDS: Final = 310
 
 
+# Over how many slots noise is measured, from how many percent of the demand on it counts, and how many times that the
+# highest slot is taken to be above what comes: chosen over traces with noise (`make benchmark-pulses`, decision 21).
+_NOISE_SLOTS: Final = 60
+_CALM_PERCENT, _NOISE_TIMES = 10, 6
+
+
 @dataclass(frozen=True, slots=True)
 class Fresh:
     """The fleet's last slots, in what they mean for one target.
@@ -108,8 +114,9 @@ class Fresh:
     Attributes:
         coverage_percent: Pulses over CloudWatch for minutes that both have, from 25 to 100; `None` where pulses cannot
             be compared, or say less.
-        rate: Units per second asked for in the highest of the last slots.
+        rate: Units per second asked for in the highest of the last slots, less what is noise.
         level_units: The tokens that are believed to be in the burst bucket.
+        counted_level_units: The tokens that were in it at the end of the newest minute that CloudWatch has.
         minutes: Units asked for in each minute that CloudWatch does not have yet, oldest first.
         was_refused: Whether requests were refused in the last minute for want of capacity.
         is_refused: Whether they were since capacity was last raised.
@@ -125,17 +132,19 @@ class Fresh:
     is_refused: bool
     burst_seconds: int
     counted_rate: int = 0
+    counted_level_units: int = 0
 
     def lasts(self, capacity_units: int, help_seconds: int) -> bool:
         """Whether the bucket outlasts the time that help takes, and nothing was refused."""
-        return not self.is_refused and self._outlasts(self.rate, capacity_units, help_seconds)
+        return not self.is_refused and self._outlasts(self.level_units, self.rate, capacity_units, help_seconds)
 
     def lasts_as_counted(self, capacity_units: int, help_seconds: int) -> bool:
-        """Whether it would also outlast that time at the rate that CloudWatch counted last, whatever pulses say."""
-        return self._outlasts(self.counted_rate, capacity_units, help_seconds)
+        """Whether it would also outlast that time from what CloudWatch counted last, whatever pulses said since."""
+        level = min(self.level_units, self.counted_level_units)
+        return self._outlasts(level, self.counted_rate, capacity_units, help_seconds)
 
-    def _outlasts(self, rate: int, capacity_units: int, help_seconds: int) -> bool:
-        level = min(self.level_units, capacity_units * self.burst_seconds)
+    def _outlasts(self, level_units: int, rate: int, capacity_units: int, help_seconds: int) -> bool:
+        level = min(level_units, capacity_units * self.burst_seconds)
         return outlasts(level, capacity_units, rate, help_seconds)
 
     def least_that_lasts(self, seconds: int) -> int:
@@ -200,17 +209,41 @@ def fresh_of(seen: Observation, *, capacity_units: int, last_increase: datetime 
     level = 0 if since else capacity_units * burst
     if not after:
         level = level_after(level, capacity_units, _before(slots, seen, since), 60, burst)
-    level = level_after(level, capacity_units, asked[after:], burst_seconds=burst)
+    # the first slot after what CloudWatch has
+    fresh = min(max((seen.newest - seen.pending_minutes + 1) * SLOTS_PER_MINUTE - slots.first, 0), len(asked))
+    since_counted = max(fresh, after)
+    counted_level = level_after(level, capacity_units, asked[after:since_counted], burst_seconds=burst)
     return Fresh(
         coverage,
-        rate_of(asked),
-        level,
+        _rate_within_noise(asked, fresh),
+        level_after(counted_level, capacity_units, asked[since_counted:], burst_seconds=burst),
         _minutes(asked, slots, seen),
         any(slots.refused_units[-_REFUSED_SLOTS:]),
         any(slots.refused_units[max(after, len(asked) - _REFUSED_SLOTS) :]),
         burst,
         -(-min((units or 0 for units in seen.known_units[-2:]), default=0) // 60),
+        counted_level,
     )
+
+
+def _rate_within_noise(asked: Sequence[int], fresh: int) -> int:
+    """Units per second asked for in the last slots: those of the highest, less what slots of this table differ by.
+
+    Where demand is noisy, the highest slot says little of the next minute: its peaks are over at once, and the burst
+    bucket serves them. How noisy it is, the ten minutes before the slot *fresh* say: by how much slots differ from the
+    mean of their neighbours, so that a surge or a climb is none. The rate is at least the average of the last minute.
+    """
+    highest, earlier = rate_of(list(asked)), asked[max(0, fresh - _NOISE_SLOTS) : fresh]
+    total = off = 0
+    for before, units, after in zip(earlier, earlier[1:], earlier[2:], strict=False):
+        near = before + units + after
+        total += near
+        off += abs(3 * units - near)
+    if not total or len(earlier) < _NOISE_SLOTS // 2:
+        return highest
+    noise_percent = max(0, off * 100 // total - _CALM_PERCENT)
+    average = -(-sum(asked[-SLOTS_PER_MINUTE:]) // (SLOTS_PER_MINUTE * SLOT_SECONDS))
+    return max(average, -(-highest * 100 // (100 + _NOISE_TIMES * noise_percent)))
 
 
 def _add_untold(asked: list[int], slots: Slots, seen: Observation) -> None:

@@ -437,8 +437,8 @@ def _mind_regret(
 
 def _tolerate(answer: Answer, state: TargetState) -> None:
     current = state.current_without_boosts
-    # a value that falls to the plan's own floor falls all the way
-    if answer.units > state.baseline and answer.units * 100 >= current * (100 - _TOLERANCE_PERCENT):
+    # a value that falls to the plan's own floor falls all the way; a unit is rounding
+    if answer.units > state.baseline and (answer.units + 1) * 100 >= current * (100 - _TOLERANCE_PERCENT):
         sentence = f"within {_TOLERANCE_PERCENT} % of the current value"
         answer.become(max(answer.units, current), LimitCode.TOLERANCE, sentence)
 
