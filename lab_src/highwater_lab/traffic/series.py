@@ -170,8 +170,8 @@ class Traffic:
         """Return this traffic with seconds, where the slots of ten seconds of a minute differ at random.
 
         Minutes keep their units. Each slot's part of them is lognormal: *deviation* is the standard deviation of its
-        logarithm. All streams have the same slots, as the writes of an index come with those of its table. *seed* decides
-        the noise.
+        logarithm. All streams have the same slots, as the writes of an index come with those of its table. *seed* makes
+        the noise repeatable.
 
         Raises `TrafficError` if the traffic has seconds already, or is too long for them.
         """
