@@ -51,7 +51,7 @@ test: setup check ## Style, types and the quick tests (offline, free; under five
 test-cloud: setup ## Tests that need a local cloud or the CDK CLI (offline, free; under twelve minutes). ARGS="tests/deploys"
 	@$(PYTEST) --numprocesses $(EVEN_MORE_WORKERS) -m cloud $(ARGS)
 	@# the server's inside, and what hooks into boto3 with the older one that the server's environment has
-	@$(LOCAL_VENV)/bin/python -m pytest --numprocesses auto -m "not cloud" tests/server \
+	@$(LOCAL_VENV)/bin/python -m pytest --numprocesses $(EVEN_MORE_WORKERS) -m "not cloud" tests/server \
 		$(patsubst %,tests/client/test_%.py,meter pace sessions forks pulse_sums coordinator_client write drain producer)
 	@# every page and docstring is one that the site can be made of
 	@$(MAKE) --no-print-directory docs
