@@ -131,6 +131,13 @@ class Stage:
         states.close()
         return status
 
+    def control_writes(self) -> int:
+        """How often the records of all budgets were written: each write counts its record's version up."""
+        dynamodb = self.cloud.client("dynamodb")
+        items = dynamodb.scan(TableName=self.outputs["Leases"])["Items"]
+        dynamodb.close()
+        return sum(int(item["version"]["N"]) for item in items if "members" in item)
+
     def until_ended(self, run: str, minutes: int) -> str:
         """Step until an execution has ended; returns its status."""
         for _ in range(minutes * 6):
@@ -190,15 +197,18 @@ def test_twenty_workers_keep_to_one_budget_with_fair_shares(stage: Stage) -> Non
     counted = Counter(each.by for each in done if begin <= each.at < begin + MEASURED)
     fair = READ * MEASURED / COST / WORKERS
     assert len(counted) == WORKERS
+    assert 0.5 <= stage.control_writes() / (done[-1].at - done[0].at) <= 1.4, "a second, as for three workers"
     assert all(0.9 * fair <= each <= 1.1 * fair for each in counted.values()), counted
 
 
 def test_lost_worker_and_runs_that_end_in_time_give_what_plain_processes_give(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    before = stage.control_writes()
     run = stage.start("Lost", "first")
     assert stage.until_ended(run, 12) == "SUCCEEDED"
     done = stage.done("Lost")
+    assert 0.5 <= (stage.control_writes() - before) / (done[-1].at - done[0].at) <= 1.4
     assert max(each.at for each in done) - done[0].at > 180, "workers return three minutes after they began"
     (died,) = stage.done("died")
     assert died.by not in {each.by for each in done if each.at > died.at}
