@@ -157,17 +157,10 @@ def run_hours(setup: TableSetup, traffic: Traffic, windows: Sequence[range]) -> 
         table.at(max(0, first_hour + window.start * 3600 - LEAD_SECONDS), table.to_on_demand)
         table.at(first_hour + window.stop * 3600, table.to_provisioned)
     for minute in range(traffic.minutes):
-        start, end = minute * 60, minute * 60 + 60
         autoscaling.plan_watch(minute)
-        while table.has_due(end):
-            at, act = table.next_due()
-            if at > start:
-                table.serve(start, at)
-                start = at
-            act(at)
-        table.serve(start, end)
+        table.serve_minute(minute)
         table.end_minute(minute)
-        if (table.base + end) % 3600 == 0 or minute + 1 == traffic.minutes:
+        if (table.base + minute * 60 + 60) % 3600 == 0 or minute + 1 == traffic.minutes:
             table.end_hour()
     cost = bill(
         load_prices(),

@@ -22,12 +22,11 @@ from cdk_highwater.grants import require_grantee, subject_of_table
 from cdk_highwater.metrics import put_metric
 from cdk_highwater.nag import BUFFERED_FUNCTION_RULES, INLINE_RULES, LOG_RULES, QUEUE_RULES, acknowledge
 from cdk_highwater.subject import Subject
-from highwater.core.buffered import most_receives
+from highwater.core.buffered import LONGEST_DRAIN_SECONDS, most_receives
 from highwater.core.findings import is_whole, shown
 
-# the longest that SQS keeps messages; a day of it is left to act in, once some are older than their drain time
+# the longest that SQS keeps messages
 _RETENTION = cdk.Duration.days(14)
-_LONGEST_DRAIN = cdk.Duration.days(13)
 _MEMORY_MIB = 512
 # AWS Lambda Developer Guide, "Using Lambda with Amazon SQS": six times the function's timeout and the batching window,
 # and 2 to 1,000 concurrent runs (read 2026-11)
@@ -104,7 +103,7 @@ class BufferedWrites(Construct):
         _require_number("max_concurrency", max_concurrency, _LEAST_CONCURRENCY, _MOST_CONCURRENCY)
         window = _seconds("batching_window", batching_window, default=1, least=0, most=300)
         run = _seconds("timeout", timeout, default=60, least=30, most=900)
-        drain = _seconds("drain_time", drain_time, default=43_200, least=3_600, most=_LONGEST_DRAIN.to_seconds())
+        drain = _seconds("drain_time", drain_time, default=43_200, least=3_600, most=LONGEST_DRAIN_SECONDS)
         if not window and batch_size > _MOST_BATCH_WITHOUT_WINDOW:
             message = (
                 f"batch_size is {batch_size:,}; allowed: 1 to {_MOST_BATCH_WITHOUT_WINDOW} without a batching_window; "

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, time
 
 import click
 
 from highwater.cli.durations import DurationType
 from highwater.core import Dimension
+from highwater.core.buffered import LONGEST_DRAIN_SECONDS
 from highwater.core.pacing import Start
 from highwater_lab.rehearse import PlannedBoost, PlannedJob
 from highwater_lab.simulation import Buffer
@@ -94,7 +95,6 @@ class JobOption(click.ParamType[PlannedJob]):
         )
 
 
-_LONGEST_DRAIN = timedelta(days=13)
 _BUFFER_FORM = re.compile(r"(?P<units>[1-9][0-9]{0,7})(?: within (?P<drain>[0-9a-z]+))?")
 
 
@@ -114,6 +114,6 @@ class BufferOption(click.ParamType[Buffer]):
         if match["drain"] is None:
             return buffer
         drain = DurationType().convert(match["drain"], param, ctx)
-        if drain > _LONGEST_DRAIN:
+        if drain.total_seconds() > LONGEST_DRAIN_SECONDS:
             self.fail(f"{value!r}: SQS deletes messages after 14 days; give up to 13d", param, ctx)
         return replace(buffer, drain_seconds=int(drain.total_seconds()))

@@ -49,14 +49,8 @@ def clairvoyant(setup: TableSetup, traffic: Traffic, *, prices: Prices | None = 
     for resource in setup.resources:
         for dimension in Dimension:
             rates = rates_of(traffic, resource, dimension)
-            parts = list(_hours(rates, base, traffic))
-            hours = list(
-                zip(
-                    (second for second, _ in parts),
-                    _cheapest_capacities([part for _, part in parts], traffic.bin_seconds, setup),
-                    strict=True,
-                )
-            )
+            starts, parts = zip(*_hours(rates, base, traffic), strict=True)
+            hours = list(zip(starts, _cheapest_capacities(parts, traffic.bin_seconds, setup), strict=True))
             consumed = _by_minute(rates, traffic)
             throttled = _above_quota(rates, hours, setup.quota_units, traffic)
             for minute, causes in throttled.items():

@@ -88,22 +88,15 @@ def simulate(
     jobs = start_jobs(opened.jobs, table, timing.metric_delay, shares)
     minutes = traffic.minutes
     for minute in range(minutes):
-        start, end = minute * 60, minute * 60 + 60
         if autoscaling.has_policies:
             autoscaling.plan_watch(minute)
         if fleet is not None:
             fleet.plan_minute(minute)
-        while table.has_due(end):
-            at, act = table.next_due()
-            if at > start:
-                table.serve(start, at)
-                start = at
-            act(at)
-        table.serve(start, end)
+        table.serve_minute(minute)
         if fleet is not None:
             fleet.end_minute()
         table.end_minute(minute)
-        if (table.base + end) % _HOUR == 0 or minute + 1 == minutes:
+        if (table.base + minute * 60 + 60) % _HOUR == 0 or minute + 1 == minutes:
             table.end_hour()
         if progress is not None and (minute % 1440 == 1439 or minute + 1 == minutes):
             progress(minute + 1, minutes)

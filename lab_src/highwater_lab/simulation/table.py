@@ -70,10 +70,16 @@ class SimulatedTable:
         """Whether anything is due before that second."""
         return bool(self._agenda) and self._agenda[0][0] < before
 
-    def next_due(self) -> tuple[int, Act]:
-        """Take what is due first; there must be something."""
-        second, _, act = heapq.heappop(self._agenda)
-        return second, act
+    def serve_minute(self, minute: int) -> None:
+        """Let a minute's traffic through, and act on what is due in it at its second."""
+        start, end = minute * 60, minute * 60 + 60
+        while self.has_due(end):
+            at, _, act = heapq.heappop(self._agenda)
+            if at > start:
+                self.serve(start, at)
+                start = at
+            act(at)
+        self.serve(start, end)
 
     def serve(self, start: int, end: int) -> None:
         """Let the traffic from second *start* to *end* of one minute through."""

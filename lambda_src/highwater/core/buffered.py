@@ -21,6 +21,9 @@ _PART_OF_AGE: Final = 10
 # SQS allows 12 hours from the time at which a message was received, and a function runs up to 15 minutes
 # (Amazon SQS Developer Guide, "Amazon SQS visibility timeout", read 2026-11)
 _LONGEST_DELAY: Final = 12 * 3_600 - 15 * 60
+# Messages are deleted 14 days after they were sent; a day of it is left to act in, once some are older than their drain
+# time (Amazon SQS API Reference, SetQueueAttributes: MessageRetentionPeriod, read 2026-11)
+LONGEST_DRAIN_SECONDS: Final = 13 * 86_400
 # Amazon SQS API Reference, SetQueueAttributes: maxReceiveCount, read 2026-11
 _MOST_RECEIVES: Final = 1_000
 _SPARE_RECEIVES: Final = 5

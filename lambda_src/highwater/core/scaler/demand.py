@@ -226,14 +226,14 @@ def fresh_of(seen: Observation, *, capacity_units: int, last_increase: datetime 
     )
 
 
-def _rate_within_noise(asked: Sequence[int], fresh: int) -> int:
+def _rate_within_noise(asked: list[int], fresh: int) -> int:
     """Units per second asked for in the last slots: those of the highest, less what slots of this table differ by.
 
     Where demand is noisy, the highest slot says little of the next minute: its peaks are over at once, and the burst
     bucket serves them. How noisy it is, the ten minutes before the slot *fresh* say: by how much slots differ from the
     mean of their neighbours, so that a surge or a climb is none. The rate is at least the average of the last minute.
     """
-    highest, earlier = rate_of(list(asked)), asked[max(0, fresh - _NOISE_SLOTS) : fresh]
+    highest, earlier = rate_of(asked), asked[max(0, fresh - _NOISE_SLOTS) : fresh]
     total = off = 0
     for before, units, after in zip(earlier, earlier[1:], earlier[2:], strict=False):
         near = before + units + after
