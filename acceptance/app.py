@@ -143,14 +143,13 @@ def _context(stack: cdk.Stack, name: str) -> str:
 def _table(
     stack: cdk.Stack, id: str, *, ceiling: int = CEILING, target_percent: int = 70, key: str = "id", **more: Any
 ) -> hw.HighWaterTable:
+    write = hw.Capacity.autoscaled(min_capacity=FLOOR, max_capacity=ceiling, target_utilization_percent=target_percent)
     return hw.HighWaterTable(
         stack,
         id,
         partition_key=dynamodb.Attribute(name=key, type=_STRING),
         read=hw.Capacity.fixed(units=5),
-        write=hw.Capacity.autoscaled(
-            min_capacity=FLOOR, max_capacity=ceiling, target_utilization_percent=target_percent
-        ),
+        write=write,
         high_water_mark=hw.HighWaterMark.none(),
         deletion_protection=False,
         **more,

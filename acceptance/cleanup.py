@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -78,7 +79,9 @@ class Cleanup:
         if self._status(stack) == _GONE:
             return True
         self.place.client("cloudformation").delete_stack(StackName=stack)
-        self.console.print(f"delete stack {stack}", highlight=False)
+        # a terminal or pipe that is gone raises OSError, and rich ends the program for it
+        with contextlib.suppress(OSError, SystemExit):
+            self.console.print(f"delete stack {stack}", highlight=False)
         self._wait(lambda: self._status(stack) in (_GONE, _FAILED), "be deleted")
         return self._status(stack) == _GONE
 

@@ -47,8 +47,7 @@ class Place:
 
     def __init__(self, account: str, region: str, make_client: Callable[..., Any], profile: str = "") -> None:
         self.title = f"account {account}, {region}"
-        self.account = account
-        self.region = region
+        self.account, self.region = account, region
         self._make_client = make_client
         self._profile = profile
         self._clients: dict[str, Any] = {}

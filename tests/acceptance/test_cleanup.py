@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -53,6 +54,18 @@ def test_deletion_that_fails_while_an_index_is_built_is_tried_again_each_minute(
     assert stacks.deleted == ["building"] * 10
     assert place.at - began == timedelta(minutes=9)
     assert output.getvalue().splitlines() == ["delete stack building"] * 10
+
+
+@pytest.mark.parametrize("gone", [BrokenPipeError(), OSError(5, "Input/output error"), SystemExit(1)])
+def test_terminal_that_is_gone_does_not_end_a_deletion(tmp_path: Path, gone: BaseException) -> None:
+    class Gone(Console):
+        def print(self, *_: Any, **__: Any) -> None:
+            raise gone
+
+    stacks = Stacks({"first": 0, "second": 0})
+    ledger = _ledger(tmp_path, "first", "second")
+    Cleanup(place_of(stacks), ledger, Gone()).run()
+    assert (stacks.deleted, ledger.stacks) == (["second", "first"], [])
 
 
 def test_targets_that_a_part_registered_itself_go_after_its_table_and_no_others(tmp_path: Path) -> None:
