@@ -174,7 +174,7 @@ def test_option_of_rehearse_that_cannot_be_is_told_and_loses_nothing(
         ),
         (
             "recommend --traffic in.csv --seed 7",
-            "--seed is of --scenario and --noise, whose chance it decides; remove it",
+            "--seed is of --scenario and --noise, whose random numbers it decides; remove it",
         ),
         (
             "recommend --scenario daily --noise 0.6",

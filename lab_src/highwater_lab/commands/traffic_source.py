@@ -190,7 +190,7 @@ class TrafficSource:
                 if value is not None:
                     raise Misuse(f"{option} is of {live.partition(' ')[0]}; remove it beside {source}")
         if self.scenario is None and self.noise is None and self.seed is not None:
-            raise Misuse("--seed is of --scenario and --noise, whose chance it decides; remove it")
+            raise Misuse("--seed is of --scenario and --noise, whose random numbers it decides; remove it")
 
     def _unscaled(self, likely_table: str | None) -> Traffic:
         dimension = Dimension(self.units_are.removesuffix("s"))

@@ -286,7 +286,7 @@ class SharedBudget:
         try:
             own, members = self._change(lane, renew)
         except (ClientError, BotoCoreError, CoordinatorNotFoundError, _TooManyWritersError) as error:
-            # the write may have arrived, and what it gave up be another worker's already
+            # the write may have arrived all the same, and another worker may have the share that it gave up
             lease.share = min([lease.share, *(each.share for each in tried)])
             self._bear(lease, error)
             return

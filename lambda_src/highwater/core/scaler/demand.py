@@ -101,8 +101,8 @@ HELP_SECONDS: Final = {Mode.FLOOR: 50, Mode.DIRECT: 17}
 HELP_ABOVE_MARK_SECONDS: Final = 310
 
 
-# Over how many slots noise is measured, from how many percent of the demand on it counts, and how many times that the
-# highest slot is taken to be above what comes: chosen over traces with noise (`make benchmark-pulses`, decision 21).
+# Noise is measured over so many slots. What is above so many percent of demand counts, and the highest slot is taken to
+# be so many times that above the demand to come: chosen over traces with noise (`make benchmark-pulses`, decision 21).
 _NOISE_SLOTS: Final = 60
 _CALM_PERCENT, _NOISE_TIMES = 10, 6
 
@@ -227,11 +227,12 @@ def fresh_of(seen: Observation, *, capacity_units: int, last_increase: datetime 
 
 
 def _rate_within_noise(asked: list[int], fresh: int) -> int:
-    """Units per second asked for in the last slots: those of the highest, less what slots of this table differ by.
+    """Return the rate to expect, in units per second: that of the higher of the last slots, reduced by usual noise.
 
-    Where demand is noisy, the highest slot says little of the next minute: its peaks are over at once, and the burst
-    bucket serves them. How noisy it is, the ten minutes before the slot *fresh* say: by how much slots differ from the
-    mean of their neighbours, so that a surge or a climb is none. The rate is at least the average of the last minute.
+    Where demand is noisy, the highest slot says little about the next minute: its peak is over at once, and the burst
+    bucket serves it. Noise is how much each slot differs from the mean of itself and its two neighbours, in the ten
+    minutes before the slot *fresh*; a surge or a climb hardly counts as noise. The rate is at least the average of the
+    last minute, and the highest slot's own where there is too little to measure noise.
     """
     highest, earlier = rate_of(asked), asked[max(0, fresh - _NOISE_SLOTS) : fresh]
     total = off = 0

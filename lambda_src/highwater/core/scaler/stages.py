@@ -437,7 +437,7 @@ def _mind_regret(
 
 def _tolerate(answer: Answer, state: TargetState) -> None:
     current = state.current_without_boosts
-    # a value that falls to the plan's own floor falls all the way; a unit is rounding
+    # a value that falls to the plan's own floor falls all the way. One unit more is tolerated, as both are rounded
     if answer.units > state.baseline and (answer.units + 1) * 100 >= current * (100 - _TOLERANCE_PERCENT):
         sentence = f"within {_TOLERANCE_PERCENT} % of the current value"
         answer.become(max(answer.units, current), LimitCode.TOLERANCE, sentence)

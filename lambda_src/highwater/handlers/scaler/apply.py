@@ -41,7 +41,7 @@ class Application:
         outcome: The outcome for this table only, because each table is handled in a separate thread.
         kept: The coordinator's table.
         noted: The units of each floor that are recorded as boosts'; at first those that the review was made with.
-        settled: The targets whose floor or capacity is as the review has it.
+        settled: The targets whose floor or capacity is what the review asks for.
     """
 
     region: Region
@@ -86,7 +86,7 @@ class Application:
     def _boosted_before(self) -> dict[TargetKey, int]:
         """The units of each floor that are recorded as boosts', without the floors that there are no more.
 
-        Runs for a boost go on until nothing is recorded, so that what nobody can lower must not be.
+        The schedule of a boost runs until nothing is recorded, so a floor that nobody can lower any more is left out.
         """
         planned = {target.key for target in self.review.scaled.plan.targets()}
         gone = {skip.target.key for skip in self.review.skips if skip.reason in _NO_FLOOR}
