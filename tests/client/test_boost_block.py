@@ -14,7 +14,7 @@ import pytest
 
 from highwater import Boost, BoostNotReadyError, BoostRefusedError, CoordinatorClient, CoordinatorUnavailableError
 from highwater.handlers.coordinator.call import Call, RefusedError
-from tests.handlers.test_boost_coordinator import LOADER, World
+from tests.handlers.boost_world import LOADER, World
 
 
 @dataclass

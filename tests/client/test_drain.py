@@ -13,9 +13,9 @@ from botocore.exceptions import ClientError
 from highwater import PacedWorkError, Pacer
 from highwater.bulk.drain import Drain, Run
 from highwater.core.units import Dimension
+from tests.client.memory_budget import RATE, Record
 from tests.client.memory_table import refused
 from tests.client.memory_writes import MemoryWrites
-from tests.client.test_shared_budget import RATE, Record
 from tests.client.virtual_clock import SECOND, Clock
 
 # a Friday

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from highwater.core.pulses import Slots, slot_at
 from highwater.core.scaler import Decision, LimitCode, Mode, Observation, ScalerSettings, decide
 from highwater.core.scaler.demand import coverage_percent, fresh_of, help_seconds
-from tests.core.test_decide import NOW, law, state, steady
+from tests.core.decisions_to_make import NOW, law, state, steady
 
 FLOOR = ScalerSettings.floor()
 DIRECT = ScalerSettings.direct()

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from highwater.core.names import TargetName
 from highwater_lab.local import LocalCloud
 from tests.memory_aws.bench import Bench
 from tests.memory_aws.stage import Stage
@@ -27,3 +28,15 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
     """A region without tables, and a scaler that hands events on to a list."""
     monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "false")
     return Stage()
+
+
+@pytest.fixture
+def orders(stage: Stage) -> TargetName:
+    """A table whose write floor is 2, and its plan's is 12."""
+    return stage.table("orders", floor=2)
+
+
+@pytest.fixture
+def jobs(stage: Stage) -> TargetName:
+    """Another one like it."""
+    return stage.table("jobs", floor=2)

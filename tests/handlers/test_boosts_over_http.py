@@ -20,8 +20,8 @@ from highwater import CoordinatorClient
 from highwater.aws.coordinator_table import LeaseTable
 from highwater.handlers.coordinator.call import RefusedError, read_request
 from highwater_lab.local import LocalCloud
+from tests.handlers.boost_world import World
 from tests.handlers.test_boost_calls import ARN
-from tests.handlers.test_boost_coordinator import World
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("cloud-scaler")]
 _REQUESTS = 200

@@ -12,7 +12,7 @@ import pytest
 from highwater.core import Capacity
 from highwater.core.scaler import Mode
 from highwater.handlers.coordinator.call import RefusedError
-from tests.handlers.test_boost_coordinator import PLAN, World
+from tests.handlers.boost_world import PLAN, World
 
 SECOND = timedelta(seconds=1)
 

@@ -19,7 +19,7 @@ from highwater.core.boosts import BoostCap, Caller
 from highwater.core.scaler import Mode
 from highwater.handlers.coordinator.call import Call, RefusedError
 from highwater.handlers.coordinator.coordinator import Coordinator
-from tests.handlers.test_boost_coordinator import World
+from tests.handlers.boost_world import World
 
 JOBS: Final = 200
 # of a `BoostTask`: tests/constructs/test_boost_task.py

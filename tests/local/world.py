@@ -27,6 +27,9 @@ INDEX_WRITE = "dynamodb:index:WriteCapacityUnits"
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
+# longer than the fifteen minutes that the low alarm looks at
+IDLE = 20 * MINUTE
+NIGHTLY = "cron(0 3 * * ? *)"
 _numbers = itertools.count(1)
 
 
@@ -174,6 +177,10 @@ class World:
         self.dynamodb.create_table(**{member: value for member, value in (members | more).items() if value is not None})
         self.made.append(name)
         return name
+
+    def resource(self, read: int = 40, write: int = 41) -> str:
+        """Make a table, and name it as Application Auto Scaling does."""
+        return f"table/{self.table(read, write)}"
 
     def described(self, table: str, index: str | None = None) -> dict[str, Any]:
         """The table's or index's description."""
