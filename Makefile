@@ -53,8 +53,6 @@ test-cloud: setup ## Tests that need a local cloud or the CDK CLI (offline, free
 	@# the server's inside, and what hooks into boto3 with the older one that the server's environment has
 	@$(LOCAL_VENV)/bin/python -m pytest --numprocesses $(EVEN_MORE_WORKERS) -m "not cloud" tests/server \
 		$(patsubst %,tests/client/test_%.py,meter pace sessions forks pulse_sums coordinator_client write drain producer)
-	@# every page and docstring is one that the site can be made of
-	@$(MAKE) --no-print-directory docs
 
 .PHONY: test-node
 test-node: setup ## The tests of deploys with a Node of the npm package `node`, in build/ (offline once it is fetched, free; five minutes). NODE=20, ARGS="-k window"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from highwater_lab.local import LocalCloud
 
@@ -32,13 +33,9 @@ class CdkCli:
         self.cloud.advance(noon - now)
 
     def bootstrap(self) -> None:
-        """Create the stack of `cdk bootstrap`; the command itself is run by the tests of pages and of the demo."""
+        """Create the stack of `cdk bootstrap`."""
         cloudformation = self.cloud.client("cloudformation")
-        cloudformation.create_stack(
-            StackName="CDKToolkit", TemplateBody=_bootstrap_template(), Capabilities=["CAPABILITY_NAMED_IAM"]
-        )
-        (stack,) = cloudformation.describe_stacks(StackName="CDKToolkit")["Stacks"]
-        assert stack["StackStatus"] == "CREATE_COMPLETE", stack
+        bootstrap(cloudformation)
         cloudformation.close()
 
     def run(self, *arguments: str, app: Path | None = None, context: dict[str, str] | None = None) -> str:
@@ -86,6 +83,15 @@ def deployed_app(folder: Path, app: Path, stack: str) -> Iterator[tuple[CdkCli, 
         cli.deploy(app)
         outputs = cloud.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]
         yield cli, {each["OutputKey"]: each["OutputValue"] for each in outputs}
+
+
+def bootstrap(cloudformation: Any) -> None:
+    """Create the stack of `cdk bootstrap`; the command itself is run by the page on the local cloud and the demo."""
+    cloudformation.create_stack(
+        StackName="CDKToolkit", TemplateBody=_bootstrap_template(), Capabilities=["CAPABILITY_NAMED_IAM"]
+    )
+    (stack,) = cloudformation.describe_stacks(StackName="CDKToolkit")["Stacks"]
+    assert stack["StackStatus"] == "CREATE_COMPLETE", stack
 
 
 @cache

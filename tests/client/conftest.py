@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -14,8 +15,10 @@ from tests.client.scripted import DynamoDB
 
 
 @pytest.fixture
-def dynamodb() -> Iterator[tuple[DynamoDB, boto3.Session, str]]:
+def dynamodb(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[DynamoDB, boto3.Session, str]]:
     made = DynamoDB()
+    # boto3 waits for a random time before it sends a request again
+    monkeypatch.setattr("botocore.endpoint.time", SimpleNamespace(sleep=lambda _seconds: None))
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -30,7 +33,7 @@ def dynamodb() -> Iterator[tuple[DynamoDB, boto3.Session, str]]:
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
-        thread = threading.Thread(target=listening.serve_forever)
+        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         session = boto3.Session(aws_access_key_id="A", aws_secret_access_key="B", region_name="eu-central-1")
         yield made, session, f"http://127.0.0.1:{listening.server_port}"

@@ -89,7 +89,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.delenv(URL_VARIABLE, raising=False)
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
         told.url = f"http://127.0.0.1:{listening.server_port}/"
-        thread = threading.Thread(target=listening.serve_forever)
+        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield told
         listening.shutdown()

@@ -218,7 +218,7 @@ def test_compute_optimizer_is_quoted(audit: Command) -> None:
             """Print nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Optimizer)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
         endpoint = f"http://127.0.0.1:{server.server_port}"

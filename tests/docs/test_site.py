@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -142,3 +144,19 @@ def test_reference_shows_what_a_class_is_called_with() -> None:
     assert list(shown) == ["scope", "id", "topic", "tagged", "dry_run", "reserved_concurrency"]
     assert shown["dry_run"].default is False
     assert shown["scope"].default is inspect.Parameter.empty
+
+
+@pytest.mark.cloud
+def test_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    """As `make docs` builds it: every page and every docstring is one that the site can be made of."""
+    sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
+    done = subprocess.run(
+        [*sphinx, "-d", str(tmp_path / "doctrees"), str(ROOT / "docs"), str(tmp_path / "site")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "site" / "index.html").read_text()
+    assert f"Highwater {conf.version}" in page
+    assert 'href="boosts.html"' in page

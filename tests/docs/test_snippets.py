@@ -193,7 +193,7 @@ def _pages_with_commands() -> list[str]:
 def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> None:
     """A page's blocks one after another in one shell, as a reader runs them.
 
-    What would run these tests again or install packages is looked up instead.
+    What would run these tests again or install packages is looked up instead, and the CDK CLI bootstraps once.
     """
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     code = "".join(snippet.code for snippet in _snippets() if (snippet.page, snippet.language) == (page, "sh"))
@@ -211,6 +211,8 @@ def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> N
         elif not line.startswith("git clone"):
             # the AWS CLI pins a botocore of its own and cannot be in the same environment as MiniStack
             command = f"{sys.executable} -c {_BOTO3!r}" if line == "aws dynamodb list-tables" else line
+            if line == "cdk bootstrap" and page != "docs/local-cloud.md":
+                command = f"{sys.executable} -c {_BOOTSTRAP!r}"
             # the usual port may be somebody else's here
             lines.append(command.replace("highwater local up", f"highwater local up --port {free_port()}"))
     if not lines:
@@ -246,4 +248,5 @@ def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> N
         assert [each for each in quoted if each.replace("\n> ", " ") not in printed] == []
 
 
+_BOOTSTRAP = 'import boto3, tests.cdk_cli; tests.cdk_cli.bootstrap(boto3.client("cloudformation"))'
 _BOTO3 = 'import boto3; assert boto3.client("dynamodb").list_tables()["TableNames"]'

@@ -93,7 +93,7 @@ def url(world: RealLeases) -> Iterator[str]:
         request_queue_size = _REQUESTS
 
     with Server(("127.0.0.1", 0), Handler) as listening:
-        thread = threading.Thread(target=listening.serve_forever)
+        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield f"http://127.0.0.1:{listening.server_port}/"
         listening.shutdown()

@@ -105,25 +105,17 @@ def _install(environment: Path, lock: str, *wheels: Path | str, newest: tuple[st
 
     What has a name that begins with one of *newest* is installed in the newest version that is allowed.
     """
-    venv.create(environment, with_pip=True)
+    # pip of this environment installs into the new one, which takes none of its own
+    venv.create(environment, with_pip=False)
     python = environment / "bin" / "python"
     constraints = environment / "constraints.txt"
     locked = (ROOT / lock).read_text()
     lines = re.findall(r"^([\w.-]+==\S+(?: ; .*?)?) \\$", locked, re.MULTILINE)
     constraints.write_text("\n".join(line for line in lines if not line.startswith(newest)))
-    install = [
-        str(python),
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-compile",
-        "--constraint",
-        str(constraints),
-        *map(str, wheels),
-    ]
+    pip = [sys.executable, "-m", "pip", "--python", str(python)]
+    install = [*pip, "install", "--quiet", "--no-compile", "--constraint", str(constraints), *map(str, wheels)]
     subprocess.run(install, check=True, capture_output=True)
-    checked = subprocess.run([str(python), "-m", "pip", "check"], capture_output=True, text=True, check=False)
+    checked = subprocess.run([*pip, "check"], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
     return python
 

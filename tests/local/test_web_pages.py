@@ -48,7 +48,7 @@ class _Pages(BaseHTTPRequestHandler):
 def pages() -> Iterator[int]:
     """The port of a web server on loopback."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Pages)
-    threading.Thread(target=server.serve_forever).start()
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
     yield server.server_port
     server.shutdown()
     server.server_close()

@@ -34,7 +34,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     with PlannerServer(ENGINE) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         yield server.url
         server.shutdown()
 
@@ -196,7 +196,7 @@ def test_writes_and_reads_are_shown_one_at_a_time(browser: Browser) -> None:
     counts = {Stream(None, READ): [1_500] * 30, Stream(None, WRITE): [600] * 30}
     traffic = Traffic.from_counts("<two>", counts, bin_seconds=60, start=START)
     with PlannerServer(Engine(traffic=traffic, prices=load_prices())) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         page = browser.new_page()
         page.goto(server.url)
         page.wait_for_selector(ANSWERED)
@@ -223,7 +223,7 @@ def test_part_of_the_time_says_so_and_a_window_goes_where_most_is_throttled(brow
     rates[1_440 * 7 + 600 : 1_440 * 7 + 660] = [60 * 900] * 60
     traffic = Traffic.from_counts("nine", {Stream(None, WRITE): rates}, bin_seconds=60, start=START)
     with PlannerServer(Engine(traffic=traffic, prices=load_prices())) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         for width, days in ((1_280, 7), (390, 2)):
             page = browser.new_page(viewport={"width": width, "height": 844})
             page.goto(server.url)

@@ -26,7 +26,7 @@ JSON = {"Content-Type": "application/json"}
 @pytest.fixture(scope="module")
 def server() -> Iterator[PlannerServer]:
     with PlannerServer(ENGINE) as serving:
-        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         yield serving
         serving.shutdown()
 
