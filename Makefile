@@ -41,7 +41,7 @@ demo: setup ## Deploy an example to a local cloud with the real CDK CLI, watch a
 MORE_WORKERS = $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)')
 # and tests of deploys wait a third of their time, for the CDK CLI, which looks every five seconds
 EVEN_MORE_WORKERS = $$($(BIN)/python -c 'import os; print(os.cpu_count() + 2)')
-PYTEST = $(BIN)/python -m pytest --dist loadgroup
+PYTEST = $(BIN)/python -m pytest --dist loadgroup --no-loadscope-reorder
 
 .PHONY: test
 test: setup check ## Style, types and the quick tests (offline, free; under five minutes). ARGS="tests/core -x"

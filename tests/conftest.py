@@ -40,8 +40,37 @@ _CLOUDS = frozenset({"bootstrapped", "cloud", "highwater", "long_load", "running
 _FOLDERS_OF_CLOUDS = frozenset({"deploys", "examples", "local"})
 
 
+# Groups of tests that run one after another for a minute or more. They begin first: what ends last would run alone.
+_LONG_GROUPS = (
+    "cloud",
+    "pages",
+    "shared budgets",
+    "distributions",
+    "cloud-express",
+    "demo",
+    "cloud-boosted",
+    "cloud-migration",
+    "paced scans",
+    "examples",
+    "pulses",
+    "cloud-scaled",
+    "cloud-scaler",
+    "acceptance",
+    "scan",
+    "tables-by-time",
+    "pytest plugin",
+)
+
+
+def _place(item: pytest.Item) -> int:
+    group = item.get_closest_marker("xdist_group")
+    name = group.args[0] if group is not None else ""
+    return _LONG_GROUPS.index(name) if name in _LONG_GROUPS else len(_LONG_GROUPS)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as `cloud` what needs a local cloud or the CDK CLI, but for what is `quick`."""
+    """Mark as `cloud` what needs a local cloud or the CDK CLI, but for what is `quick`; put long groups first."""
+    items.sort(key=_place)
     for item in items:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
         needs = folder in _FOLDERS_OF_CLOUDS or not _CLOUDS.isdisjoint(getattr(item, "fixturenames", ()))

@@ -188,7 +188,7 @@ def _pages_with_commands() -> list[str]:
 
 
 @pytest.mark.cloud
-@pytest.mark.xdist_group("cloud")
+@pytest.mark.xdist_group("pages")
 @pytest.mark.parametrize("page", _pages_with_commands())
 def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> None:
     """A page's blocks one after another in one shell, as a reader runs them.

@@ -11,7 +11,7 @@ import pytest
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import ROOT, CdkCli
 
-pytestmark = pytest.mark.xdist_group("cloud")
+pytestmark = pytest.mark.xdist_group("examples")
 
 
 @pytest.fixture(autouse=True)
