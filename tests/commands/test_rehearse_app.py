@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import subprocess
@@ -103,6 +104,9 @@ def test_change_is_told_with_its_limits_in_text_markdown_and_json(
         "<!-- highwater rehearsal: Prod -->\n<!-- highwater: changed -->\n### DynamoDB capacity, Prod\n"
     )
     assert "\n- ❌ Prod: the cost rises by $" in markdown
+    page = command(*against, "--html", "page.html").stdout.splitlines()
+    assert [line for line in page if line not in lines] == ["written: page.html"]
+    assert html.unescape((tmp_path / "page.html").read_text()).count(lines[0]) == 1
     document = json.loads(command(*against, "--json").stdout)
     assert document["passed"] == ["cost-rise"]
     orders = next(table for table in document["tables"] if table["name"] == "Prod/Shop/Orders")
@@ -143,7 +147,8 @@ def test_cheapest_plan_of_a_table_is_searched_for(command: Command, apps: tuple[
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--all", "--html", "x"], "--html is for one table; remove it beside --all and --against"),
+        (["--all", "--png", "x"], "--png is for one table; remove it beside --all and --against"),
+        (["--all", "--html", "."], "--html '.' is a folder; give the name of a file"),
         (["--all", "--compare", "native"], "--compare is for one table; remove it beside --all and --against"),
         (["--all", "--table", "Orders"], "give either --all or --table"),
         (["--format", "markdown"], "--format is for all tables; remove it without --all and --against"),

@@ -15,28 +15,20 @@ from highwater_lab.rehearse import (
     FixedCost,
     Limits,
     Outcome,
-    TableRehearsal,
     rehearse,
     rehearse_app,
     traffic_for,
 )
 from highwater_lab.report.app import app_document, app_markdown, fixed_sentence, sentence, share, total_sentence, usd
 from highwater_lab.report.terminal import config_text
-from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.prices import Commitments, load_prices
-from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.simulation import TableSetup
 from highwater_lab.simulation.setup import ReplicaSetup
 from highwater_lab.template import ListedTable, list_tables, load_templates
-from highwater_lab.traffic import Stream, Traffic, scenario
+from highwater_lab.traffic import Stream, Traffic
+from tests.rehearse.apps import APP, CARTS, GONE, LOST, NEW, ORDERS, STEP, outcome, setup_of
 
-STEP = scenario("step")
 WRITES = Stream(None, Dimension.WRITE)
-
-
-def _setup(floor: int, *indexes: str, notes: tuple[str, ...] = ()) -> TableSetup:
-    write = TargetSetup(units=floor, min=floor, max=9_000, tracking=TargetTracking(target_percent=70))
-    resources = [ResourceSetup(index=index, read=TargetSetup.fixed(5), write=write) for index in (None, *indexes)]
-    return TableSetup(name="", resources=tuple(resources), region="eu-west-1", notes=notes)
 
 
 def _table(name: str, setup: TableSetup | None, *, problem: str = "", **more: str | None) -> ListedTable:
@@ -56,12 +48,12 @@ def _app(after: list[ListedTable], before: list[ListedTable] | None = None, **tr
 
 
 def test_outcomes_are_those_of_a_rehearsal_of_the_table_alone() -> None:
-    app = _app([_table("Orders", _setup(2_900))], [_table("Orders", _setup(300))])
+    app = _app([_table("Orders", setup_of(2_900))], [_table("Orders", setup_of(300))])
     (table,) = app.tables
     assert table.change is Change.CHANGED
-    for outcome, floor in ((table.after, 2_900), (table.before, 300)):
-        alone = rehearse(_setup(floor), STEP, compare=["on-demand"])
-        assert outcome == Outcome.of_run(alone.declared, alone.prices.throughput())
+    for found, floor in ((table.after, 2_900), (table.before, 300)):
+        alone = rehearse(setup_of(floor), STEP, compare=["on-demand"])
+        assert found == Outcome.of_run(alone.declared, alone.prices.throughput())
         assert table.on_demand == Outcome.of_run(alone.runs[1])
     assert table.after is not None
     assert table.before is not None
@@ -69,7 +61,7 @@ def test_outcomes_are_those_of_a_rehearsal_of_the_table_alone() -> None:
 
 
 def test_several_processes_give_the_same_as_one() -> None:
-    tables = [_table(f"T{floor}", _setup(floor)) for floor in (300, 900)]
+    tables = [_table(f"T{floor}", setup_of(floor)) for floor in (300, 900)]
     one, two = (rehearse_app(tables, lambda _: STEP, processes=processes) for processes in (1, 2))
     assert one == two
 
@@ -85,8 +77,8 @@ def test_tables_with_schedules_are_compared_by_them_and_simulated_by_several_pro
 
 def test_tables_that_are_equal_are_unchanged_whatever_their_notes_say() -> None:
     app = _app(
-        [_table("Same", _setup(300, notes=("one",))), _table("New", _setup(300))],
-        [_table("Same", _setup(300, notes=("other",))), _table("Old", _setup(300))],
+        [_table("Same", setup_of(300, notes=("one",))), _table("New", setup_of(300))],
+        [_table("Same", setup_of(300, notes=("other",))), _table("Old", setup_of(300))],
     )
     assert {table.name: table.change for table in app.tables} == {
         "New": Change.ADDED,
@@ -109,10 +101,10 @@ def test_what_is_not_known_is_in_no_sum_and_says_why() -> None:
     app = _app(
         [
             _table("Broken", None, problem="Broken: has provisioned billing but no WriteCapacityUnits"),
-            _table("Idle", _setup(300)),
-            _table("Index", _setup(300)),
-            _table("Lost", _setup(300), physical="lost-1"),
-            _table("Orders", _setup(300)),
+            _table("Idle", setup_of(300)),
+            _table("Index", setup_of(300)),
+            _table("Lost", setup_of(300), physical="lost-1"),
+            _table("Orders", setup_of(300)),
         ],
         Idle=idle,
         Index=by_status,
@@ -134,7 +126,7 @@ def test_what_is_not_known_is_in_no_sum_and_says_why() -> None:
 
 
 def _marked(floor: int, mark: int, *indexes: str, replicas: tuple[str, ...] = ()) -> TableSetup:
-    setup = _setup(floor, *indexes)
+    setup = setup_of(floor, *indexes)
     resources = tuple(
         replace(each, warm_write_units=mark, bought_write_units=max(0, mark - floor)) for each in setup.resources
     )
@@ -143,7 +135,7 @@ def _marked(floor: int, mark: int, *indexes: str, replicas: tuple[str, ...] = ()
 
 
 def test_only_what_raises_a_mark_above_the_old_one_is_charged() -> None:
-    on_demand = replace(_setup(1), is_on_demand=True)
+    on_demand = replace(setup_of(1), is_on_demand=True)
     pairs = {
         "A same": (_marked(300, 12_000), _marked(900, 12_000)),
         "B back": (_marked(900, 12_000), _marked(300, 12_000)),
@@ -181,7 +173,7 @@ def test_only_what_raises_a_mark_above_the_old_one_is_charged() -> None:
 def test_index_that_the_change_adds_is_simulated_after_it_alone() -> None:
     rates = {**STEP.rates, Stream("by_status", Dimension.READ): STEP.rates[WRITES]}
     traffic = replace(STEP, rates=rates, counts=None)
-    app = _app([_table("Orders", _setup(300, "by_status"))], [_table("Orders", _setup(300))], Orders=traffic)
+    app = _app([_table("Orders", setup_of(300, "by_status"))], [_table("Orders", setup_of(300))], Orders=traffic)
     (table,) = app.tables
     assert table.unknown == ""
     assert table.after is not None
@@ -219,45 +211,6 @@ def test_table_whose_name_is_generated_is_found_by_what_is_known_of_it(names: li
     assert (None if traffic is None else traffic.name) == found
 
 
-def _outcome(cost: float, throttled: float, minutes: int = 0) -> Outcome:
-    return Outcome(
-        cost_per_month=cost,
-        warm_up=0.0,
-        demanded_units=1e6,
-        throttled_units=throttled * 1e4,
-        throttled_minutes=minutes,
-        worst_at=STEP.start if minutes else None,
-    )
-
-
-ORDERS = TableRehearsal(
-    name="Prod/Shop/Orders",
-    stage="Prod",
-    change=Change.CHANGED,
-    before=_outcome(588.4, 5.06, 90),
-    after=_outcome(701.2, 0.09, 9),
-    setup_before=_setup(300),
-    setup_after=_setup(900),
-    on_demand=_outcome(1_039.0, 0.0),
-    notes=("a | b",),
-)
-CARTS = TableRehearsal(
-    name="Beta/Shop/Carts", stage="Beta", change=Change.UNCHANGED, before=ORDERS.before, after=ORDERS.before
-)
-NEW = TableRehearsal(
-    name="Beta/Shop/New_1",
-    stage="Beta",
-    change=Change.ADDED,
-    after=_outcome(9.5, 0.002, 1),
-    setup_after=_setup(300),
-)
-GONE = TableRehearsal(name="Prod/Shop/Gone", stage="Prod", change=Change.REMOVED, before=_outcome(12.0, 0.0))
-LOST = TableRehearsal(name="Prod/Shop/Lost", stage="Prod", change=Change.UNCHANGED, unknown="no traffic")
-APP = AppRehearsal(
-    tables=(CARTS, NEW, GONE, LOST, ORDERS), against="main", traffic="14.0 days", prices="prices of eu-west-1"
-)
-
-
 def test_result_in_words() -> None:
     assert [sentence(table, "main") for table in (ORDERS, NEW, GONE, LOST)] == [
         "Prod/Shop/Orders: write floor 300 → 900 WCU. 701 USD a month, 113 more than before, 0.09 % throttled (9 "
@@ -285,9 +238,9 @@ def test_cheapest_plan_names_its_limit_and_is_none_where_no_plan_keeps_it() -> N
 def test_cheapest_plan_is_priced_with_indexes_and_replicas_of_the_table() -> None:
     replicas = tuple(ReplicaSetup(region="eu-west-1", read_units=5) for _ in range(2))
     setups = {
-        "One": _setup(300),
-        "Indexed": _setup(300, "by_status"),
-        "Global": replace(_setup(300), replicas=replicas),
+        "One": setup_of(300),
+        "Indexed": setup_of(300, "by_status"),
+        "Global": replace(setup_of(300), replicas=replicas),
     }
     tables = [_table(name, setup) for name, setup in setups.items()]
     app = rehearse_app(tables, lambda _: STEP, cheapest_within=0.01)
@@ -354,9 +307,9 @@ worst Mon 00:00 UTC). Before (main): 588, 5.06 %. On demand: 1,039.
 
 
 def test_rows_are_in_the_order_of_what_they_add_or_save() -> None:
-    same = replace(ORDERS, name="Prod/Shop/Same", after=replace(ORDERS.after or _outcome(0, 0), cost_per_month=588.4))
+    same = replace(ORDERS, name="Prod/Shop/Same", after=replace(ORDERS.after or outcome(0, 0), cost_per_month=588.4))
     saved = replace(ORDERS, name="Prod/Shop/Saved", before=ORDERS.after, after=ORDERS.before)
-    dearer = replace(ORDERS, name="Prod/Shop/Dearer", after=_outcome(800.0, 5.06))
+    dearer = replace(ORDERS, name="Prod/Shop/Dearer", after=outcome(800.0, 5.06))
     alarms = FixedCost(stage="Prod", what="alarm", before=0, after=200, usd=0.1)
     app = replace(APP, tables=(same, saved, GONE, dearer), fixed=(alarms,))
     rows = [line for line in app_markdown(app).splitlines() if line.startswith("| ")][2:]
@@ -407,7 +360,7 @@ def test_alarms_and_scalers_are_rows_of_their_stage_and_part_of_its_sums() -> No
 
 
 def test_config_records_each_change_of_the_table_and_of_its_four_alarms() -> None:
-    without, recorded = (rehearse(_setup(300), STEP, has_config_recorder=recorder) for recorder in (False, True))
+    without, recorded = (rehearse(setup_of(300), STEP, has_config_recorder=recorder) for recorder in (False, True))
     bill = recorded.declared.bill
     changes = sum(len(target.capacity) - 1 for target in recorded.declared.targets)
     assert bill.config_items == 5 * changes > 0
@@ -425,13 +378,15 @@ def test_config_records_each_change_of_the_table_and_of_its_four_alarms() -> Non
     assert config_text(replace(old, config_items_per_month=0.0, config_per_month=0.0), old) == (
         ": at most 0 items a month, 0.00 USD (before: 1,234 items, 3.70 USD)"
     )
-    compared = _app([_table("A", _setup(2_900))], [_table("A", _setup(300))])
+    compared = _app([_table("A", setup_of(2_900))], [_table("A", setup_of(300))])
     assert compared.before is not None
     assert f" USD (before: {compared.before.config_items_per_month:,.0f} items, " in app_markdown(compared)
-    app = rehearse_app([_table("A", _setup(300)), _table("B", _setup(300))], lambda _: STEP, has_config_recorder=True)
+    app = rehearse_app(
+        [_table("A", setup_of(300)), _table("B", setup_of(300))], lambda _: STEP, has_config_recorder=True
+    )
     assert app.after.config_per_month == pytest.approx(2 * bill.config_per_month)
     assert app.after.cost_per_month == pytest.approx(
-        2 * rehearse(_setup(300), STEP, price_region="eu-west-1", has_config_recorder=True).cost_per_month
+        2 * rehearse(setup_of(300), STEP, price_region="eu-west-1", has_config_recorder=True).cost_per_month
     )
     assert app_document(app)["after"]["config"]["is_included"]
 
@@ -451,7 +406,7 @@ def test_table_that_cannot_be_read_differs_only_if_that_is_new() -> None:
     broken, other = (_table("Orders", None, problem=f"Orders: {problem}") for problem in ("no key", "no capacity"))
     changes = [
         _app([after], [before]).tables[0].change
-        for before, after in ((broken, broken), (broken, other), (_table("Orders", _setup(300)), broken))
+        for before, after in ((broken, broken), (broken, other), (_table("Orders", setup_of(300)), broken))
     ]
     assert changes == [Change.UNCHANGED, Change.CHANGED, Change.CHANGED]
 
@@ -502,9 +457,9 @@ def test_document_has_nulls_for_what_is_not_known() -> None:
 
 def test_reserved_capacity_is_shared_by_the_tables_and_counts_once() -> None:
     tables = [
-        _table("A", _setup(2_900)),
-        _table("B", _setup(2_900)),
-        _table("C", replace(_setup(2_900), is_on_demand=True)),
+        _table("A", setup_of(2_900)),
+        _table("B", setup_of(2_900)),
+        _table("C", replace(setup_of(2_900), is_on_demand=True)),
     ]
     plain = rehearse_app(tables, lambda _: STEP, processes=1)
     for reserved in (1_000, 10_000_000):
@@ -520,14 +475,14 @@ def test_reserved_capacity_is_shared_by_the_tables_and_counts_once() -> None:
         hours = len(a.hourly[Dimension.WRITE])
         saved = units / hours * 730 * load_prices("eu-west-1").throughput().write_unit_hour
         assert plain.after.cost_per_month - app.after.cost_per_month == pytest.approx(saved)
-    one = rehearse(_setup(2_900), STEP, price_region="eu-west-1", commitments=Commitments(reserved_write_units=1_000))
+    one = rehearse(setup_of(2_900), STEP, price_region="eu-west-1", commitments=Commitments(reserved_write_units=1_000))
     alone = rehearse_app(tables[:1], lambda _: STEP, commitments=Commitments(reserved_write_units=1_000), processes=1)
     assert alone.after.cost_per_month == pytest.approx(one.cost_per_month)
 
 
 def test_savings_plan_counts_in_each_table() -> None:
-    tables = [_table("A", _setup(2_900))]
+    tables = [_table("A", setup_of(2_900))]
     plan = rehearse_app(tables, lambda _: STEP, commitments=Commitments(has_savings_plan=True), processes=1)
-    alone = rehearse(_setup(2_900), STEP, price_region="eu-west-1", commitments=Commitments(has_savings_plan=True))
+    alone = rehearse(setup_of(2_900), STEP, price_region="eu-west-1", commitments=Commitments(has_savings_plan=True))
     assert plan.after.cost_per_month == pytest.approx(alone.cost_per_month)
     assert plan.prices == "prices of eu-west-1, 2026-11, savings plan"

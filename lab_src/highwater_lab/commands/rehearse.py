@@ -228,7 +228,7 @@ def rehearse_command(
                 "--new-items": new_items,
                 "--table-quota": table_quota,
             },
-            **{"--account-quota": account_quota, "--save": source.save, "--html": html, "--png": png},
+            **{"--account-quota": account_quota, "--save": source.save, "--png": png},
         }
         refuse_options(for_one, "beside --all and --against")
         command = AppCommand(
@@ -240,6 +240,7 @@ def rehearse_command(
             limits=limits,
             cheapest_within=cheapest_within,
             form="json" if as_json else form,
+            page=html,
         )
         if command.run():
             raise click.exceptions.Exit(_FINDING)

@@ -22,6 +22,7 @@ from highwater_lab.commands.options import Misuse, check_places, progress_bar
 from highwater_lab.commands.traffic_source import TrafficSource
 from highwater_lab.rehearse import AppRehearsal, Limits, rehearse_app
 from highwater_lab.report.app import app_document, app_markdown, print_app
+from highwater_lab.report.app_page import write_app_page
 from highwater_lab.template import ListedTable, count_fixed, is_plan, list_tables, load_prior, load_templates
 from highwater_lab.template.document import Template
 
@@ -45,6 +46,7 @@ class AppCommand:
         limits: What may not be exceeded.
         cheapest_within: The highest percentage of throttled units of a cheapest plan to search for, `None` for none.
         form: `text`, `markdown` or `json`.
+        page: The HTML file to write, `None` for none.
     """
 
     template: Path
@@ -55,13 +57,14 @@ class AppCommand:
     limits: Limits
     cheapest_within: float | None
     form: str
+    page: Path | None = None
 
     def run(self) -> bool:
         """Rehearse and print; return whether a limit is exceeded.
 
         Raises `Misuse` if the apps or the traffic cannot be read, or nothing is left to rehearse.
         """
-        check_places({"TEMPLATE": self.template, **self.source.inputs}, {})
+        check_places({"TEMPLATE": self.template, **self.source.inputs}, {"--html": self.page})
         try:
             after, fixed = self._read(load_templates(self.template))
             before, fixed_before = None, fixed
@@ -114,6 +117,11 @@ class AppCommand:
 
     def _print(self, app: AppRehearsal) -> bool:
         exceeded = self.limits.passed_by_app(app)
+        if self.page is not None:
+            try:
+                write_app_page(app, self.page, exceeded)
+            except OSError as error:
+                raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
         if self.form == "json":
             click.echo(json.dumps(app_document(app, exceeded)))
         elif self.form == "markdown":
@@ -121,6 +129,8 @@ class AppCommand:
         else:
             console = open_console()
             print_app(app, console)
+            if self.page is not None:
+                console.print(f"written: {self.page}", highlight=False, markup=False)
             for limit in exceeded:
                 console.print(f"[red]✗[/] {escape(limit.text)}", highlight=False, soft_wrap=True)
         return bool(exceeded)

@@ -104,7 +104,7 @@ def total_sentence(app: AppRehearsal) -> str:
     fixed: Counter[str] = Counter()
     for each in app.fixed:
         fixed[each.what] += each.after
-    what = ", ".join([_counted(known, "table"), *(_counted(number, noun) for noun, number in fixed.items() if number)])
+    what = ", ".join([counted(known, "table"), *(counted(number, noun) for noun, number in fixed.items() if number)])
     text = f"{what}: {_cost_and_throttles(app.after, app.before)}."
     if app.before is not None:
         text += f" {_before(app.before, app.against)}"
@@ -116,11 +116,12 @@ def total_sentence(app: AppRehearsal) -> str:
 def fixed_sentence(cost: FixedCost, against: str) -> str:
     """Return a fixed cost in words."""
     stage = f"{cost.stage}: " if cost.stage else ""
-    text = f"{stage}{_counted(cost.after, cost.what)}, whatever the traffic: {usd(cost.after * cost.usd)} USD a month."
+    text = f"{stage}{counted(cost.after, cost.what)}, whatever the traffic: {usd(cost.after * cost.usd)} USD a month."
     return f"{text} Before ({against}): {cost.before}, {usd(cost.before * cost.usd)}." if against else text
 
 
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is one."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
@@ -137,10 +138,11 @@ def print_app(app: AppRehearsal, console: Console) -> None:
         console.print(f"{same} {'is' if same == 1 else 'are'} unchanged.", highlight=False)
     for table in app.unknown():
         console.print(f"[yellow]![/] {escape(sentence(table, app.against))}", highlight=False, soft_wrap=True)
-    console.print(f"[dim]{escape(_sources(app))}[/]", highlight=False, soft_wrap=True)
+    console.print(f"[dim]{escape(sources(app))}[/]", highlight=False, soft_wrap=True)
 
 
-def _sources(app: AppRehearsal) -> str:
+def sources(app: AppRehearsal) -> str:
+    """Return what the figures come from: traffic, prices, and what is paid for already."""
     reserved = replace(app.commitments, has_savings_plan=False).name
     shared = f"; {reserved}, which the sums count and the tables do not" if reserved else ""
     return f"{app.traffic}; {app.prices or 'no prices'}{shared}{config_text(app.after, app.before)}"
@@ -178,7 +180,7 @@ def _stage_markdown(app: AppRehearsal, stage: str, passed: Sequence[Passed]) -> 
     ]
     if details:
         lines += ["<details><summary>Details</summary>", "", *details, "", "</details>", ""]
-    lines += [f"<sub>Simulated: {cell(_sources(app))}.</sub>", ""]
+    lines += [f"<sub>Simulated: {cell(sources(app))}.</sub>", ""]
     return "\n".join(lines)
 
 
@@ -190,12 +192,16 @@ def _table(shown: Iterable[TableRehearsal], fixed: Iterable[FixedCost], against:
         name += f" ({table.change})" * (table.change in (Change.ADDED, Change.REMOVED))
         on_demand = "" if table.on_demand is None else usd(table.on_demand.cost_per_month)
         old, now = (None if each is None else each.cost_per_month for each in (table.before, table.after))
-        throttled = _throttled(table.before, table.after)
-        rows.append((table.rise, [name, _costs(old, now, against), throttled, on_demand]))
+        rows.append(
+            (
+                table.rise,
+                [name, _bold(costs(old, now, against)), _bold(throttled(table.before, table.after)), on_demand],
+            )
+        )
     for each in fixed:
         now, old = each.after * each.usd, each.before * each.usd
-        name = _counted(each.after, each.what) + (f" (before: {each.before:,})" if against else "")
-        rows.append((now - old, [name, _costs(old, now, against), "", ""]))
+        name = counted(each.after, each.what) + (f" (before: {each.before:,})" if against else "")
+        rows.append((now - old, [name, _bold(costs(old, now, against)), "", ""]))
     if against:
         rows.sort(key=lambda row: -abs(row[0]))
     between = " (before → after)" if against else ""
@@ -204,19 +210,26 @@ def _table(shown: Iterable[TableRehearsal], fixed: Iterable[FixedCost], against:
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
-def _costs(before: float | None, after: float | None, against: str) -> str:
-    now = f"**{'0' if after is None else usd(after)}**"
+def _bold(texts: Sequence[str]) -> str:
+    before, now, *more = texts
+    return "".join([before, f"**{now}**" if now else "", *more])
+
+
+def costs(before: float | None, after: float | None, against: str) -> tuple[str, str, str]:
+    """Return a cost before, after, and the difference, as texts to be set side by side; "" for what is not compared."""
+    now = "0" if after is None else usd(after)
     if not against:
-        return now
+        return "", now, ""
     gap = _difference(after or 0.0, before or 0.0)
-    return f"{now} ({gap})" if before is None else f"{usd(before)} → {now} ({gap})"
+    return "" if before is None else f"{usd(before)} → ", now, f" ({gap})"
 
 
-def _throttled(before: Outcome | None, after: Outcome | None) -> str:
+def throttled(before: Outcome | None, after: Outcome | None) -> tuple[str, str]:
+    """Return the throttled share before and after, as texts to be set side by side; "" for what is not or is equal."""
     old, now = ("" if each is None else share(each.throttled_percent) for each in (before, after))
     if not now:
-        return f"{old} %"
-    return f"{old} → **{now} %**" if old not in ("", now) else f"**{now} %**"
+        return f"{old} %", ""
+    return "" if old in ("", now) else f"{old} → ", f"{now} %"
 
 
 def marked(name: str) -> str:
