@@ -209,6 +209,14 @@ docs: setup ## The pages of docs/ and the reference of all names as a site in bu
 	@$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees docs build/docs
 	@echo build/docs/index.html
 
+.PHONY: docs-versions
+docs-versions: setup ## The site with a folder for each released version in build/site (offline, free; half a minute a version)
+	@$(BIN)/python docs/versions.py build/site
+
+.PHONY: docs-links
+docs-links: setup ## Whether the links of the pages that lead out of the repository still lead somewhere (online, free; a minute)
+	@$(BIN)/python -m sphinx -q -b linkcheck -d build/doctrees-links docs build/links
+
 .PHONY: wheels
 wheels: setup ## Build the four distributions into dist/
 	@for part in . lambda_src lab_src local_src; do $(BIN)/python -m build --wheel --no-isolation --outdir dist $$part > /dev/null || exit 1; done

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import inspect
+import os
 import posixpath
 import re
 from pathlib import Path
@@ -21,13 +22,18 @@ if TYPE_CHECKING:
 project = "Highwater"
 author = "The Highwater contributors"
 project_copyright = author
-version = release = importlib.metadata.version("cdk-highwater")
+# `make docs-versions` builds several versions, each with links to the others
+version = release = os.environ.get("HIGHWATER_DOCS_VERSION") or importlib.metadata.version("cdk-highwater")
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 root_doc = "index"
 html_theme = "furo"
 html_title = f"{project} {version}"
 html_copy_source = False
+html_context = {"versions": os.environ.get("HIGHWATER_DOCS_VERSIONS", "").split()}
+templates_path = ["_templates"]
+_menu = ("brand", "search", "scroll-start", "navigation", "scroll-end")
+html_sidebars = {"**": [*(f"sidebar/{part}.html" for part in _menu[:-1]), "versions.html", f"sidebar/{_menu[-1]}.html"]}
 myst_heading_anchors = 4
 napoleon_numpy_docstring = False
 autodoc_typehints = "signature"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import cdk_highwater
-from docs import conf
+from docs import conf, versions
 from tests.cdk_cli import ROOT
 
 DOCS = ROOT / "docs"
@@ -160,3 +161,48 @@ def test_site_is_built_without_a_warning(tmp_path: Path) -> None:
     page = (tmp_path / "site" / "index.html").read_text()
     assert f"Highwater {conf.version}" in page
     assert 'href="boosts.html"' in page
+
+
+def test_releases_are_the_tags_of_versions_and_the_newest_is_first() -> None:
+    tags = ["v0.9.1", "v0.10.0", "v0.10.0-rc1", "nightly", "v0.9.10", "0.11.0"]
+    assert versions.releases(tags) == ["0.10.0", "0.9.10", "0.9.1"]
+
+
+@pytest.mark.cloud
+def test_each_released_version_is_built_from_its_own_pages_and_leads_to_the_others(tmp_path: Path) -> None:
+    repository, out = tmp_path / "repository", tmp_path / "site"
+    docs = repository / "docs"
+    shutil.copytree(DOCS / "_templates", docs / "_templates")
+    shutil.copy(DOCS / "conf.py", docs)
+
+    def git(*arguments: str) -> str:
+        who = ["-c", "user.name=A", "-c", "user.email=a@example.com"]
+        command = ["git", "-C", str(repository), *who, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    git("init", "--quiet")
+    for version, tags in (("0.9.1", ["v0.9.1"]), ("0.10.0", ["v0.10.0", "nightly"])):
+        (docs / "index.md").write_text(f"# Pages of {version}\n")
+        git("add", "--all")
+        git("commit", "--quiet", "--message", version)
+        for tag in tags:
+            git("tag", tag)
+    (docs / "index.md").write_text("# Not released\n\n- [More](more/page.md)\n")
+    (docs / "more").mkdir()
+    (docs / "more" / "page.md").write_text("# A page in a folder\n")
+
+    assert versions.build(repository, out) == ["main", "0.10.0", "0.9.1"]
+
+    assert sorted(each.name for each in out.iterdir()) == ["0.10.0", "0.9.1", "index.html", "main"]
+    assert 'url=0.10.0/index.html"' in (out / "index.html").read_text()
+    for version, title in (("main", "Not released"), ("0.10.0", "Pages of 0.10.0"), ("0.9.1", "Pages of 0.9.1")):
+        page = (out / version / "index.html").read_text()
+        assert f"<h1>{title}<" in page
+        assert f"Highwater {version}" in page
+        assert re.findall(r'href="(\.\./[^"]+)">', page) == [
+            "../main/index.html",
+            "../0.10.0/index.html",
+            "../0.9.1/index.html",
+        ]
+    assert 'href="../../0.9.1/index.html">0.9.1<' in (out / "main" / "more" / "page.html").read_text()
+    assert git("worktree", "list").count("\n") == 1
