@@ -17,13 +17,13 @@ from constructs import Construct
 
 from cdk_highwater.asset import bulk_files, make_function, make_role_and_logs, unique_name
 from cdk_highwater.boosts import BoostCoordinator
-from cdk_highwater.findings import items_of, require, require_budget, require_or_none, require_topic
+from cdk_highwater.findings import items_of, require, require_budget, require_number, require_or_none, require_topic
 from cdk_highwater.grants import require_grantee, subject_of_table
 from cdk_highwater.metrics import put_metric
 from cdk_highwater.nag import BUFFERED_FUNCTION_RULES, INLINE_RULES, LOG_RULES, QUEUE_RULES, acknowledge
 from cdk_highwater.subject import Subject
 from highwater.core.buffered import LONGEST_DRAIN_SECONDS, most_receives
-from highwater.core.findings import is_whole, shown
+from highwater.core.findings import shown
 
 # the longest that SQS keeps messages
 _RETENTION = cdk.Duration.days(14)
@@ -98,9 +98,9 @@ class BufferedWrites(Construct):
         require_budget(budget)
         require_or_none("version_attribute", version_attribute, str, "the name of an attribute", "give it in quotes")
         require_topic(topic)
-        _require_number("write", write, 1, None)
-        _require_number("batch_size", batch_size, 1, _MOST_BATCH)
-        _require_number("max_concurrency", max_concurrency, _LEAST_CONCURRENCY, _MOST_CONCURRENCY)
+        require_number("write", write, 1, None)
+        require_number("batch_size", batch_size, 1, _MOST_BATCH)
+        require_number("max_concurrency", max_concurrency, _LEAST_CONCURRENCY, _MOST_CONCURRENCY)
         window = _seconds("batching_window", batching_window, default=1, least=0, most=300)
         run = _seconds("timeout", timeout, default=60, least=30, most=900)
         drain = _seconds("drain_time", drain_time, default=43_200, least=3_600, most=LONGEST_DRAIN_SECONDS)
@@ -330,15 +330,6 @@ class BufferedWrites(Construct):
 
 def _is_known(region: str) -> bool:
     return not cdk.Token.is_unresolved(region)
-
-
-def _require_number(name: str, value: object, least: int, most: int | None) -> None:
-    """Raise `ValueError` if *value* is not a whole number from *least* to *most*."""
-    if not isinstance(value, int) or not is_whole(value) or value < least or (most is not None and value > most):
-        allowed = f"{least} or more" if most is None else f"from {least} to {most:,}"
-        given = f"{value:,}" if isinstance(value, int) and is_whole(value) else shown(value)
-        message = f"{name} is {given}; allowed: whole numbers, {allowed}"
-        raise ValueError(message)
 
 
 def _seconds(name: str, value: cdk.Duration | None, *, default: int, least: int, most: float) -> int:

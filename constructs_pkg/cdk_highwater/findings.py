@@ -13,7 +13,7 @@ from constructs import IConstruct, IValidation
 from cdk_highwater.nag import annotate
 from cdk_highwater.subject import Subject
 from highwater.core import Dimension, Finding, Plan, Target
-from highwater.core.findings import caution, conflict, shown
+from highwater.core.findings import caution, conflict, is_whole, shown
 from highwater.core.names import MOST_BUDGET_CHARACTERS
 
 T = TypeVar("T")
@@ -41,6 +41,15 @@ def require_or_none(name: str, value: object, kind: type[object] | str, allowed:
     """Raise `TypeError` as `require` does, except for `None`."""
     if value is not None:
         require(name, value, kind, allowed, fix)
+
+
+def require_number(name: str, value: object, least: int, most: int | None) -> None:
+    """Raise `ValueError` if *value* is not a whole number from *least* to *most*, or without a highest if `None`."""
+    if not isinstance(value, int) or not is_whole(value) or value < least or (most is not None and value > most):
+        allowed = f"{least} or more" if most is None else f"from {least} to {most:,}"
+        given = f"{value:,}" if isinstance(value, int) and is_whole(value) else shown(value)
+        message = f"{name} is {given}; allowed: whole numbers, {allowed}"
+        raise ValueError(message)
 
 
 def require_topic(topic: object) -> None:

@@ -16,7 +16,7 @@ from constructs import Construct
 
 from cdk_highwater.asset import bulk_files, make_function, make_role_and_logs, unique_name, wait_for_policy_alone
 from cdk_highwater.boosts import BoostCoordinator
-from cdk_highwater.findings import require, require_budget, require_or_none, require_topic
+from cdk_highwater.findings import require, require_budget, require_number, require_or_none, require_topic
 from cdk_highwater.grants import require_grantee, subject_of_table
 from cdk_highwater.nag import (
     INLINE_RULES,
@@ -28,7 +28,7 @@ from cdk_highwater.nag import (
     objects_rules,
 )
 from cdk_highwater.subject import Subject
-from highwater.core.findings import is_whole, shown
+from highwater.core.findings import shown
 from highwater.core.jobs import MOST_JOB_SEGMENTS, OTHER_KINDS
 
 # The record of a budget has 60 bytes for each worker, and each renews every half minute: for 500 workers that is 30 KB
@@ -394,9 +394,9 @@ def _require_common(
     require("coordinator", coordinator, BoostCoordinator, "a BoostCoordinator", "give its construct")
     require_budget(budget)
     require_topic(topic)
-    _require_number("workers", workers, _MOST_WORKERS)
+    require_number("workers", workers, 1, _MOST_WORKERS)
     if segments is not None:
-        _require_number("segments", segments, MOST_JOB_SEGMENTS)
+        require_number("segments", segments, 1, MOST_JOB_SEGMENTS)
 
 
 def _require_objects(key: str | None, prefix: str | None) -> None:
@@ -410,13 +410,6 @@ def _require_objects(key: str | None, prefix: str | None) -> None:
         raise ValueError(message)
     if key is not None and (not key or key.endswith(("/", *OTHER_KINDS))):
         message = f"key is {key!r}; allowed: one object with lines of JSON, not compressed; convert other ones first"
-        raise ValueError(message)
-
-
-def _require_number(name: str, value: object, most: int) -> None:
-    """Raise `ValueError` if *value* is not a whole number from 1 to *most*."""
-    if not isinstance(value, int) or not is_whole(value) or not 1 <= value <= most:
-        message = f"{name} is {shown(value)}; allowed: whole numbers, from 1 to {most:,}"
         raise ValueError(message)
 
 

@@ -182,7 +182,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "segments": (
         {"segments": 10_001},
         ValueError,
-        "segments is 10001; allowed: whole numbers, from 1 to 10,000",
+        "segments is 10,001; allowed: whole numbers, from 1 to 10,000",
     ),
 }
 

@@ -231,7 +231,7 @@ def test_argument_of_another_type_is_refused(case: str) -> None:
 
 VALUES: dict[str, tuple[dict[str, Any], str]] = {
     "workers": ({"workers": 501}, "workers is 501; allowed: whole numbers, from 1 to 500"),
-    "segments": ({"segments": 10_001}, "segments is 10001; allowed: whole numbers, from 1 to 10,000"),
+    "segments": ({"segments": 10_001}, "segments is 10,001; allowed: whole numbers, from 1 to 10,000"),
     "read": (
         {"read": 19.5, "workers": 20},
         "read is 19.5; allowed: at least one unit per second for each of the 20 workers; give more, or fewer workers",
