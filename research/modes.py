@@ -26,7 +26,7 @@ from benchmarks.scoreboard import add_traces, find_traces, load, make_setup
 from benchmarks.scores import BASE, Trace
 from highwater.core import Dimension
 from highwater.core.scaler.settings import ScalerSettings
-from highwater_lab.physics import QUANTA_PER_UNIT, OnDemand, Provisioned
+from highwater_lab.physics import QUANTA_PER_UNIT, OnDemandThroughput, Provisioned
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import Native, OnDemandMode
@@ -100,7 +100,7 @@ class SwitchedTable(SimulatedTable):
         before = [target.served for target in self.targets]
         super().serve(start, end)
         for target, served in zip(self.targets, before, strict=True):
-            if isinstance(target.throughput, OnDemand):
+            if isinstance(target.throughput, OnDemandThroughput):
                 self.requested[target.dimension] += target.served - served
 
     def to_on_demand(self, at: int) -> None:
@@ -135,7 +135,7 @@ class SwitchedTable(SimulatedTable):
         for target in self.targets:
             target.tracking, dimension = None, target.dimension
             mark, quota = control.mark[dimension], self.setup.quota_units
-            target.change_mode(at, OnDemand(dimension, control.partitions, mark, None, quota))
+            target.change_mode(at, OnDemandThroughput(dimension, control.partitions, mark, None, quota))
 
     def _serve_provisioned(self, at: int) -> None:
         control = self._control

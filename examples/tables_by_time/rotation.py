@@ -19,7 +19,7 @@ import highwater
 log = logging.getLogger("rotation")
 log.setLevel(logging.INFO)
 # what is not active is left alone
-UNSEEN = highwater.SeenTable(read=1, write=1, is_active=False, is_protected=True, has_recovery=False)
+UNSEEN = highwater.PeriodTable(read=1, write=1, is_active=False, is_protected=True, has_recovery=False)
 
 
 def handler(event: object, context: object) -> None:  # noqa: ARG001 - Lambda's signature
@@ -72,12 +72,12 @@ class Turn:
                 if self._periods.start_of(name) is not None:
                     yield name
 
-    def _see(self, name: str, now: datetime) -> highwater.SeenTable:
+    def _see(self, name: str, now: datetime) -> highwater.PeriodTable:
         table = self._client.describe_table(TableName=name)["Table"]
         is_active = table["TableStatus"] == "ACTIVE"
         start = self._periods.start_of(name)
         is_expired = start is not None and self._rotation.is_expired(start, now)
-        return highwater.SeenTable(
+        return highwater.PeriodTable(
             read=table["ProvisionedThroughput"]["ReadCapacityUnits"],
             write=table["ProvisionedThroughput"]["WriteCapacityUnits"],
             is_active=is_active,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from highwater.bulk.jobs import run_worker, start_job, worker_handler
     from highwater.bulk.load import start_load
     from highwater.bulk.producer import BufferedProducer, BufferedWriteError, BufferFullError
-    from highwater.bulk.scan import PacedScan, ScanPage, ScanPlan, ScanProgress, scan
+    from highwater.bulk.scan import ScanPage, ScanPlan, ScanProgress, TableScan, scan
     from highwater.bulk.scatter import ScatterQuery, scatter_get, scatter_query
     from highwater.bulk.send import Rejected
     from highwater.bulk.series import TimeSeries
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from highwater.client.boost import (
         Boost,
         BoostAnswer,
+        BoostedTarget,
         BoostNotReadyError,
         BoostState,
         GrantedTarget,
-        TargetState,
         boost,
     )
     from highwater.client.coordinator import (
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from highwater.client.sizing import read_units_for_scan, write_units_for_load
     from highwater.core.jobs import JobProgress
     from highwater.core.periods import PeriodError, Periods
-    from highwater.core.rotation import Rotation, RotationStep, SeenTable
+    from highwater.core.rotation import PeriodTable, Rotation, RotationStep
     from highwater.core.shards.key import ShardedKey, ShardError, Shards
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "BoostNotReadyError",
     "BoostRefusedError",
     "BoostState",
+    "BoostedTarget",
     "BufferFullError",
     "BufferedProducer",
     "BufferedWriteError",
@@ -72,11 +73,11 @@ __all__ = [
     "JobProgress",
     "Meter",
     "PaceError",
-    "PacedScan",
     "PacedWorkError",
     "Pacer",
     "Pacing",
     "PeriodError",
+    "PeriodTable",
     "Periods",
     "Pulse",
     "Put",
@@ -87,13 +88,12 @@ __all__ = [
     "ScanPlan",
     "ScanProgress",
     "ScatterQuery",
-    "SeenTable",
     "ShardError",
     "ShardedKey",
     "Shards",
     "SharedBudget",
     "SharedBudgetError",
-    "TargetState",
+    "TableScan",
     "TimeSeries",
     "Update",
     "WritePlan",
@@ -133,7 +133,7 @@ _HOMES: Final = {
     "JobProgress": "highwater.core.jobs",
     "Meter": "highwater.client.hooks",
     "PaceError": "highwater.bulk.budget",
-    "PacedScan": "highwater.bulk.scan",
+    "TableScan": "highwater.bulk.scan",
     "PacedWorkError": "highwater.bulk.budget",
     "Pacer": "highwater.bulk.budget",
     "Pacing": "highwater.bulk.session",
@@ -150,11 +150,11 @@ _HOMES: Final = {
     "SharedBudget": "highwater.bulk.shared",
     "SharedBudgetError": "highwater.bulk.shared",
     "ScatterQuery": "highwater.bulk.scatter",
-    "SeenTable": "highwater.core.rotation",
+    "PeriodTable": "highwater.core.rotation",
     "ShardError": "highwater.core.shards.key",
     "ShardedKey": "highwater.core.shards.key",
     "Shards": "highwater.core.shards.key",
-    "TargetState": "highwater.client.boost",
+    "BoostedTarget": "highwater.client.boost",
     "TimeSeries": "highwater.bulk.series",
     "Update": "highwater.bulk.items",
     "WritePlan": "highwater.bulk.write",

@@ -469,7 +469,7 @@ _REFUSED: Final = "Stack [{stack}] cannot be deleted while in status {status}"
 _DELETABLE: Final = frozenset({"CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS", "DELETE_IN_PROGRESS"})
 
 
-class Stacks:
+class StackOperations:
     """Rejects what CloudFormation rejects, and serializes the other operations; in effect as soon as it is created."""
 
     def __init__(self, timeline: Timeline) -> None:

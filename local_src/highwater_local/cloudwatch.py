@@ -15,7 +15,7 @@ from highwater_lab.physics import QUANTA_PER_UNIT, Cause
 from highwater_lab.services.timing import Timing
 from highwater_local import ministack
 from highwater_local.dynamodb.call import meters_of
-from highwater_local.dynamodb.meters import MINUTES_KEPT, Meter, TableMeters
+from highwater_local.dynamodb.meters import MINUTES_KEPT, TableMeters, ThroughputMeter
 from highwater_local.metric_math import MathError, MetricMath
 from highwater_local.queue_metrics import QueueMetrics
 
@@ -78,7 +78,7 @@ class Metrics:
         return handle
 
 
-def _publish_minute(dims: dict[str, str], dimension: Dimension, meter: Meter, minute: int) -> None:
+def _publish_minute(dims: dict[str, str], dimension: Dimension, meter: ThroughputMeter, minute: int) -> None:
     kind = dimension.title()
     units, requests = meter.consumed[minute] / QUANTA_PER_UNIT, max(1, meter.requests[minute])
     consumed = {"SampleCount": requests, "Sum": units, "Minimum": units / requests, "Maximum": units / requests}

@@ -26,7 +26,7 @@ from highwater_local.autoscaling.operations import PendingUpdates, answer
 from highwater_local.autoscaling.records import ServiceError
 from highwater_local.autoscaling.service import AutoScaling
 from highwater_local.clock import CloudClock, CloudTime
-from highwater_local.cloudformation import Provisioners, Stacks
+from highwater_local.cloudformation import Provisioners, StackOperations
 from highwater_local.cloudwatch import Alarms, Metrics
 from highwater_local.commands import CONTROL_PATH, Answer, Commands
 from highwater_local.dynamodb.call import throttles_of
@@ -39,7 +39,7 @@ from highwater_local.mappings import Mappings
 from highwater_local.parameters import Parameters
 from highwater_local.requests import HeldFaults, again, is_object, malformed, read_body
 from highwater_local.strict.checks import Checks
-from highwater_local.strict.request import AUTOSCALING_PREFIX, Request
+from highwater_local.strict.request import AUTOSCALING_PREFIX, CheckedRequest
 from highwater_local.timeline import Agenda, Schedules, Timeline
 
 _NO_OBJECT = {"__type": "SerializationException", "message": "the request is no JSON object"}
@@ -82,7 +82,7 @@ class LocalAws:
         FunctionUrls(port)
         Provisioners(self._tables, self.autoscaling)
         Parameters()
-        Stacks(self.timeline)
+        StackOperations(self.timeline)
         self._pending = PendingUpdates() if is_strict else None
         self._checks = Checks(self.clock.second, timing, is_express=is_express) if is_strict else None
 
@@ -175,7 +175,7 @@ class LocalAws:
     ) -> tuple[int, dict[str, str], bytes] | None:
         ministack.enter_scope(headers)
         return checks.refusal(
-            Request(scope["method"], scope["path"], headers, scope["query_string"].decode("latin-1"), body)
+            CheckedRequest(scope["method"], scope["path"], headers, scope["query_string"].decode("latin-1"), body)
         )
 
     async def _refuse(self, send: Any, status: int, headers: dict[str, str], body: bytes) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from highwater.core import Dimension
-from highwater_lab.audit import Finding, Kind, LiveTable, Question, judge
+from highwater_lab.audit import AuditFinding, Kind, LiveTable, Question, judge
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.prices import load_prices
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
@@ -51,7 +51,7 @@ def _usage(table: LiveTable, throttled: int = 0, **rates: float) -> Usage:
     return Usage(traffic, {Stream(None, WRITE): throttled} if throttled else {})
 
 
-def _findings(table: LiveTable, usage: Usage, region: str = "us-east-1", **question: Any) -> tuple[Finding, ...]:
+def _findings(table: LiveTable, usage: Usage, region: str = "us-east-1", **question: Any) -> tuple[AuditFinding, ...]:
     return judge(table, usage, replace(QUESTION, **question), load_prices(region)).findings
 
 

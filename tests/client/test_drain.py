@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from highwater import PacedWorkError, Pacer
-from highwater.bulk.drain import Drain, Run
+from highwater.bulk.drain import Drain, FunctionRun
 from highwater.core.units import Dimension
 from tests.client.memory_budget import RATE, Record
 from tests.client.memory_table import refused
@@ -92,7 +92,7 @@ class Stage:
         return {name: self.lines[-1][name] for name in names if self.lines[-1][name]}
 
     def _made(self) -> Drain:
-        run = Run(sleep=self.clock.pause)
+        run = FunctionRun(sleep=self.clock.pause)
         pacer = self.pacer or Pacer(clock=lambda: self.clock.now, starts_full=False)
         pacer.pause = run.pause
         pacer.limit("orders", Dimension.WRITE, self.rate)

@@ -15,7 +15,7 @@ import boto3
 import pytest
 
 import highwater
-from highwater import PacedScan, PacedWorkError, Put
+from highwater import PacedWorkError, Put, TableScan
 from highwater.bulk.budget import paced_client
 from highwater.bulk.in_flight import InFlight
 from highwater.bulk.scan import SegmentPages
@@ -251,7 +251,7 @@ def test_connections_are_as_many_as_requests_may_be_under_way() -> None:
 )
 def test_table_has_segments_enough_for_slow_answers(megabytes: int, more: dict[str, Any], segments: int) -> None:
     table = MemoryTable({f"order-{n}": 1_048_576 for n in range(megabytes)})
-    assert PacedScan(table="orders", read=300, request={}, session=table, **more).plan.segments == segments
+    assert TableScan(table="orders", read=300, request={}, session=table, **more).plan.segments == segments
 
 
 def test_writes_with_any_number_of_threads_arrive() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from highwater.bulk.load import Line, LineReader
+from highwater.bulk.load import LineReader, ObjectLine
 
 # parts of lines: ends of both kinds, blanks, characters of two and four bytes, and bytes that are no text
 PARTS = [b"\n", b"\r\n", b"\n\n", b" ", b"a", b"{}", "ä".encode(), "🌊".encode(), b"\xff", b"x" * 9]
@@ -19,7 +19,7 @@ def _ranges(size: int, count: int) -> list[tuple[int, int]]:
     return [(size * number // count, size * (number + 1) // count) for number in range(count)]
 
 
-def _lines(content: bytes, segments: int, chunk: int, most: int) -> list[Line]:
+def _lines(content: bytes, segments: int, chunk: int, most: int) -> list[ObjectLine]:
     """The lines that the workers of all segments read, each with a reader of its own."""
     found = []
     for start, end in _ranges(len(content), segments):
@@ -75,26 +75,26 @@ def test_range_without_the_begin_of_a_line_reads_no_further_than_its_end() -> No
     ],
 )
 def test_line_becomes_a_put(content: bytes, raw: object) -> None:
-    line = Line(0, len(content), content)
+    line = ObjectLine(0, len(content), content)
     assert not line.is_blank
     assert line.put().raw() == raw
 
 
 def test_blank_line_is_none() -> None:
-    assert Line(0, 5, b"\xef\xbb\xbf\r\n").is_blank
-    assert Line(7, 9, b"\r\n").is_blank
-    assert not Line(7, 10, b"\xef\xbb\xbf").is_blank
+    assert ObjectLine(0, 5, b"\xef\xbb\xbf\r\n").is_blank
+    assert ObjectLine(7, 9, b"\r\n").is_blank
+    assert not ObjectLine(7, 10, b"\xef\xbb\xbf").is_blank
 
 
 @pytest.mark.parametrize(
     ("line", "why", "kept"),
     [
-        (Line(7, 12, b"{\xff}\r\n"), "the line is no text in UTF-8", "{\ufffd}"),
-        (Line(7, 11, b"[7]\n"), "the line is no JSON object", "[7]"),
-        (Line(7, 5_000_000, b"x" * 4_000_000), "the line is too long; allowed: 4,194,304 bytes", "x" * 1_000),
+        (ObjectLine(7, 12, b"{\xff}\r\n"), "the line is no text in UTF-8", "{\ufffd}"),
+        (ObjectLine(7, 11, b"[7]\n"), "the line is no JSON object", "[7]"),
+        (ObjectLine(7, 5_000_000, b"x" * 4_000_000), "the line is too long; allowed: 4,194,304 bytes", "x" * 1_000),
     ],
 )
-def test_line_that_is_no_item_is_kept_with_the_reason(line: Line, why: str, kept: str) -> None:
+def test_line_that_is_no_item_is_kept_with_the_reason(line: ObjectLine, why: str, kept: str) -> None:
     with pytest.raises(ValueError, match="line") as refused:
         line.put().raw()
     assert str(refused.value) == why

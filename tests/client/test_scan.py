@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import highwater
-from highwater import PacedScan, PacedWorkError, PaceError, ScanPage, ScanProgress
+from highwater import PacedWorkError, PaceError, ScanPage, ScanProgress, TableScan
 from highwater.bulk.checkpoint import Checkpoint, ScanHeader
 from highwater.bulk.scan import SegmentPages
 from highwater.bulk.send import PageReader
@@ -110,7 +110,7 @@ def test_segments_of_a_small_table_are_no_more_than_it_is_worth(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     table = MemoryTable(table_items)
-    paced = PacedScan(table="orders", read=200, request={}, session=table, workers=1, pacer=Clock().pacer(), **more)
+    paced = TableScan(table="orders", read=200, request={}, session=table, workers=1, pacer=Clock().pacer(), **more)
     assert paced.plan.segments == segments
     assert len(keys(list(paced.pages()))) == len(table_items)
     assert {request["TotalSegments"] for request in table.asked} == {segments}

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from highwater_lab.comments.documents import UNKNOWN_RUN, Comment, Document, DocumentError, Run, read_documents
-from highwater_lab.rehearse import AppRehearsal, Change, Limits, Outcome, TableRehearsal
+from highwater_lab.comments.documents import UNKNOWN_RUN, Comment, Document, DocumentError, PipelineRun, read_documents
+from highwater_lab.rehearse import AppRehearsal, Limits, Outcome, TableChange, TableRehearsal
 from highwater_lab.report.app import app_markdown
 
 CHEAP, DEAR = (
@@ -27,7 +27,7 @@ LINK = "https://example.com/runs/1"
 def table(name: str, stage: str = "Prod", **more: object) -> TableRehearsal:
     """A table whose cost rises."""
     changed = TableRehearsal(
-        name=name, stage=stage, change=Change.CHANGED, before=CHEAP, after=DEAR, on_demand=DEAR, notes=("a note",)
+        name=name, stage=stage, change=TableChange.CHANGED, before=CHEAP, after=DEAR, on_demand=DEAR, notes=("a note",)
     )
     return replace(changed, **more)  # type: ignore[arg-type] # attributes of any kind
 
@@ -39,7 +39,7 @@ def markdown(*tables: TableRehearsal, most_cost: float | None = None) -> str:
 
 
 def test_documents_of_all_stages_are_read_with_what_changed() -> None:
-    same = table("Beta/Shop/Carts", "Beta", change=Change.UNCHANGED, after=CHEAP)
+    same = table("Beta/Shop/Carts", "Beta", change=TableChange.UNCHANGED, after=CHEAP)
     beta, prod = read_documents(markdown(same, table("Prod/Shop/Orders")), "x.md")
     assert (beta.stage, beta.is_changed, prod.stage, prod.is_changed) == ("Beta", False, "Prod", True)
     assert beta.text.startswith("### DynamoDB capacity, Beta\n\n1 table: 10.00 USD a month")
@@ -49,20 +49,22 @@ def test_documents_of_all_stages_are_read_with_what_changed() -> None:
 
 
 def test_limit_that_is_exceeded_by_what_did_not_change_counts_as_a_change() -> None:
-    same = table("Prod/Shop/Orders", change=Change.UNCHANGED)
+    same = table("Prod/Shop/Orders", change=TableChange.UNCHANGED)
     assert [each.is_changed for each in read_documents(markdown(same, most_cost=5), "x.md")] == [True]
 
 
 def test_unknown_table_counts_as_a_change_if_its_declaration_differs() -> None:
     states = []
-    for change in (Change.ADDED, Change.UNCHANGED):
+    for change in (TableChange.ADDED, TableChange.UNCHANGED):
         unknown = table("Orders", change=change, unknown="there is no traffic of Orders", before=None, after=None)
         states += [each.is_changed for each in read_documents(markdown(unknown), "x.md")]
     assert states == [True, False]
 
 
 def test_rehearsal_that_compares_with_nothing_always_has_something_to_say() -> None:
-    app = AppRehearsal(tables=(table("A", change=Change.UNCHANGED, before=None),), against="", traffic="", prices="")
+    app = AppRehearsal(
+        tables=(table("A", change=TableChange.UNCHANGED, before=None),), against="", traffic="", prices=""
+    )
     assert [each.is_changed for each in read_documents(app_markdown(app), "x.md")] == [True]
 
 
@@ -82,14 +84,14 @@ def test_rehearsal_that_compares_with_nothing_always_has_something_to_say() -> N
 def test_hidden_line_of_a_stage_is_one_line_and_ends_only_at_its_end(stage: str, marked: str) -> None:
     (document,) = read_documents(markdown(table("Orders", stage)), "x.md")
     assert document.stage == marked
-    body = document.body(name="shop; -->", run=Run(17, 1))
+    body = document.body(name="shop; -->", run=PipelineRun(17, 1))
     assert body.splitlines()[:2] == [
         f"<!-- highwater rehearsal: {marked}; shop%3B --%3E -->",
         "<!-- highwater run: 17.1 -->",
     ]
     assert body.splitlines()[2].endswith(" · shop; --\\>")
     comment = Comment(1, body)
-    assert (comment.subject, comment.run) == ((marked, "shop%3B --%3E"), Run(17, 1))
+    assert (comment.subject, comment.run) == ((marked, "shop%3B --%3E"), PipelineRun(17, 1))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -145,20 +147,20 @@ def test_marker_counts_as_a_whole_first_line_only(body: str) -> None:
 
 def test_comment_says_the_same_whatever_its_run_its_ends_of_line_and_its_blanks_at_them() -> None:
     (document,) = read_documents(markdown(table("Orders")), "x.md")
-    first = document.body(run=Run(17, 1))
+    first = document.body(run=PipelineRun(17, 1))
     kept = Comment(1, first.replace("\n", "\r\n").replace("|\r", "|  \r").rstrip())
-    assert kept.says(document.body(run=Run(18, 2)))
+    assert kept.says(document.body(run=PipelineRun(18, 2)))
     assert kept.says(document.body())
     assert not kept.says(document.body().replace("20.00", "21.00"))
     assert not kept.says(document.body(name="shop"))
 
 
 def test_run_of_a_comment_is_its_second_line() -> None:
-    assert Comment(1, "a\n<!-- highwater run: 17.2 -->\r\nb").run == Run(17, 2)
+    assert Comment(1, "a\n<!-- highwater run: 17.2 -->\r\nb").run == PipelineRun(17, 2)
     assert Comment(1, "a\nb\n<!-- highwater run: 17.2 -->").run == UNKNOWN_RUN
-    assert Run(17, 2).is_before(Run(17, 3))
-    assert Run(17, 2).is_before(Run(100, 1))
-    assert not Run(17, 2).is_before(Run(17, 2))
+    assert PipelineRun(17, 2).is_before(PipelineRun(17, 3))
+    assert PipelineRun(17, 2).is_before(PipelineRun(100, 1))
+    assert not PipelineRun(17, 2).is_before(PipelineRun(17, 2))
 
 
 def _long(count: int) -> Document:
@@ -173,15 +175,15 @@ def _units(text: str) -> int:
 
 def test_document_that_fits_is_not_cut_by_a_character() -> None:
     document = _long(20)
-    whole = document.body(run=Run(1))
-    assert document.body(run=Run(1), most=_units(whole)) == whole
-    assert document.body(run=Run(1), most=_units(whole) - 1) != whole
+    whole = document.body(run=PipelineRun(1))
+    assert document.body(run=PipelineRun(1), most=_units(whole)) == whole
+    assert document.body(run=PipelineRun(1), most=_units(whole) - 1) != whole
 
 
 @pytest.mark.parametrize("most", [3_000, 20_000, 65_536])
 def test_long_document_keeps_its_first_tables_with_all_their_lines(most: int) -> None:
     document = _long(1_000)
-    body = document.body(run=Run(1), most=most, link=LINK)
+    body = document.body(run=PipelineRun(1), most=most, link=LINK)
     assert _units(body) <= most
     lines = body.splitlines()
     rows = [line for line in lines if line.startswith("| Prod/")]
@@ -243,8 +245,8 @@ def test_names_with_colons_pipes_and_brackets_keep_their_own_lines() -> None:
 
 
 def test_added_and_removed_tables_keep_their_own_lines() -> None:
-    new = table("New", change=Change.ADDED, before=None)
-    gone = table("Gone", change=Change.REMOVED, after=None)
+    new = table("New", change=TableChange.ADDED, before=None)
+    gone = table("Gone", change=TableChange.REMOVED, after=None)
     (document,) = read_documents(markdown(new, gone, *(table(f"Z{number:03}") for number in range(100))), "x.md")
     body = document.body(most=1_500)
     assert "| New (added) |" in body

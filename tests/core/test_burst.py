@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from highwater.core.scaler import Observation
 from highwater.core.scaler.attention import needs_past
 from highwater.core.scaler.burst import (
-    Drain,
+    BucketDrain,
     DrainSeries,
     capacity_for_spikes,
     capacity_to_carry,
@@ -103,9 +103,9 @@ def test_drains_are_apart_and_take_what_is_above_capacity(demand: list[int | Non
 
 
 def test_drain_ends_with_a_full_bucket_or_three_calm_minutes() -> None:
-    assert drains([600, 700, 500, 800], 10) == [Drain(100, 1, 700, 700), Drain(200, 1, 800, 800)]
-    assert drains([900, 600, 600, 600, 900], 10) == [Drain(300, 1, 900, 900)] * 2
-    assert drains([900, 600, 600, 900], 10) == [Drain(600, 4, 3_000, 900)]
+    assert drains([600, 700, 500, 800], 10) == [BucketDrain(100, 1, 700, 700), BucketDrain(200, 1, 800, 800)]
+    assert drains([900, 600, 600, 600, 900], 10) == [BucketDrain(300, 1, 900, 900)] * 2
+    assert drains([900, 600, 600, 900], 10) == [BucketDrain(600, 4, 3_000, 900)]
     assert drains([None, 600], 10) == []
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater.core.periods import PeriodError, Periods
-from highwater.core.rotation import Rotation, RotationStep, SeenTable
+from highwater.core.rotation import PeriodTable, Rotation, RotationStep
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 MONTHS = Rotation(
@@ -19,7 +19,7 @@ MONTHS = Rotation(
 )
 DAYS = Rotation(periods=Periods("log", every="day", late=3 * HOUR), read=9, write=11, retention=4 * DAY)
 BEGUN = datetime(2026, 1, 5, 7, 30, tzinfo=UTC)
-SEEN = SeenTable(read=50, write=40, is_active=True, is_protected=True, has_recovery=True)
+SEEN = PeriodTable(read=50, write=40, is_active=True, is_protected=True, has_recovery=True)
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Account:
     """Does the steps at once; an export is complete when it is looked at an hour later. Keeps what happened."""
 
     rotation: Rotation
-    tables: dict[str, SeenTable] = field(default_factory=dict)
+    tables: dict[str, PeriodTable] = field(default_factory=dict)
     done: list[tuple[datetime, RotationStep]] = field(default_factory=list)
     # the instant of the newest item that was written to a table, and what its complete exports have
     written: dict[str, datetime] = field(default_factory=dict)
@@ -114,7 +114,7 @@ def test_turns_come_to_rest_whatever_there_was(
     rotation: Rotation, ages: list[int], now: datetime, data: st.DataObject
 ) -> None:
     tables = st.builds(
-        SeenTable,
+        PeriodTable,
         read=st.integers(1, 60),
         write=st.integers(1, 60),
         is_active=st.just(True),
@@ -144,7 +144,7 @@ def test_turns_come_to_rest_whatever_there_was(
     assert {step.kind for _, step in account.done if rotation.periods.start_of(step.table) is None} == set()
 
 
-def _kinds(rotation: Rotation, seen: dict[str, SeenTable], now: datetime) -> list[tuple[str, str]]:
+def _kinds(rotation: Rotation, seen: dict[str, PeriodTable], now: datetime) -> list[tuple[str, str]]:
     return [(step.kind, step.table) for step in rotation.steps(seen, now)]
 
 
@@ -211,13 +211,13 @@ LATEST = OVER - timedelta(minutes=10)
         (replace(PAST, is_protected=False, exports=[("COMPLETED", LATEST)]), OVER - DAY, []),
     ],
 )
-def test_past_table_is_lowered_then_exported_then_deleted(table: SeenTable, now: datetime, kinds: list[str]) -> None:
+def test_past_table_is_lowered_then_exported_then_deleted(table: PeriodTable, now: datetime, kinds: list[str]) -> None:
     name = "events-2026-01"
     assert [kind for kind, each in _kinds(MONTHS, {name: table}, now) if each == name] == kinds
 
 
 def test_reasons_say_what_was_seen() -> None:
-    def why(table: SeenTable, now: datetime) -> str:
+    def why(table: PeriodTable, now: datetime) -> str:
         return next(step.why for step in MONTHS.steps({"events-2026-01": table}, now) if step.table == "events-2026-01")
 
     assert why(SEEN, CLOSED) == "nobody writes to it since 2026-02-02 00:05 UTC"

@@ -10,7 +10,7 @@ from typing import Any
 from highwater.core.units import Units
 from highwater.handlers.deploy import handler as deployment
 from highwater.handlers.deploy import marks
-from highwater.handlers.deploy.response import Outcome, failure
+from highwater.handlers.deploy.response import EventOutcome, failure
 from highwater.handlers.deploy.waiting import Patience
 from tests.memory_aws.bench import Bench
 from tests.memory_aws.deploys import custom_resource_event
@@ -51,10 +51,10 @@ class Serving:
     time_is_up_at: int | None = None
     pauses: int = 0
     invocations: int = 0
-    answers: list[Outcome] = field(default_factory=list)
+    answers: list[EventOutcome] = field(default_factory=list)
     _left: float = 0.0
 
-    def serve(self, event: dict[str, Any], most: int = 12) -> Outcome:
+    def serve(self, event: dict[str, Any], most: int = 12) -> EventOutcome:
         """Serve the event and its continuations, and return CloudFormation's one answer."""
         self.answers = []
         waiting = [event]

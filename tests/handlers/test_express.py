@@ -15,7 +15,7 @@ import pytest
 from highwater.core import Bounds, Capacity, Dimension, Plan, Units, Window
 from highwater.core.names import TargetName
 from highwater.handlers.deploy import handler as deployment
-from highwater.handlers.deploy.response import Outcome
+from highwater.handlers.deploy.response import EventOutcome
 from tests.memory_aws.account import Account
 from tests.memory_aws.clients import Functions
 from tests.memory_aws.deploys import ask, custom_resource_event, role_for_deploys
@@ -64,7 +64,7 @@ def _updated(account: Account) -> None:
     """Aftermath is updated and answers; then it waits in another invocation until the deploy is over."""
     account.serve(_event(deployment.AFTERMATH_TYPE))
     ((_, outcome),) = account.answers
-    assert outcome == Outcome(True, "floors are set again when the deploy is over, even if it fails")
+    assert outcome == EventOutcome(True, "floors are set again when the deploy is over, even if it fails")
     account.serve_waiting()
     assert _bounds(account) == {READ: Bounds(7, 900), WRITE: Bounds(12, 400)}
     assert len(account.waiting) == 1
@@ -118,7 +118,7 @@ def test_deploy_in_the_standard_mode_sets_the_floors_itself(account: Account) ->
     account.stack_operation["DeploymentConfig"] = {"Mode": "STANDARD"}
     account.serve(_event(deployment.AFTERMATH_TYPE))
     ((_, outcome),) = account.answers
-    assert outcome == Outcome(True, "nothing to do until a deploy is rolled back")
+    assert outcome == EventOutcome(True, "nothing to do until a deploy is rolled back")
     assert account.waiting == []
 
 
@@ -170,14 +170,16 @@ def test_table_that_is_not_found_at_once_is_waited_for(account: Account, kind: s
 def test_table_that_is_not_found_for_a_minute_fails_the_deploy(account: Account, kind: str, reason: str) -> None:
     began = account.now
     _hide_table(account, 3_600)
-    assert ask(account, _event(kind, "Create")) == Outcome(False, reason)
+    assert ask(account, _event(kind, "Create")) == EventOutcome(False, reason)
     assert account.now - began == 12 * PAUSE_SECONDS
 
 
 def test_table_that_is_gone_is_not_waited_for_when_its_marks_are_deleted(account: Account) -> None:
     began = account.now
     _hide_table(account, 3_600)
-    assert ask(account, _event(deployment.MARKS_TYPE, "Delete")) == Outcome(True, "the table does not exist any more")
+    assert ask(account, _event(deployment.MARKS_TYPE, "Delete")) == EventOutcome(
+        True, "the table does not exist any more"
+    )
     assert account.now == began
 
 
@@ -211,7 +213,7 @@ def test_scaler_that_is_still_being_created_is_waited_for(account: Account) -> N
     wrap: Callable[[Any], Any] = account.wrap
     account.wrap = lambda client: wrap(_PendingFunctions(account) if isinstance(client, Functions) else client)
     outcome = ask(account, _event(deployment.SCALED_TYPE, "Create"))
-    assert outcome == Outcome(True, "the scaler looks at orders")
+    assert outcome == EventOutcome(True, "the scaler looks at orders")
     assert [function for function, _ in account.waiting] == ["scaler"]
 
 
@@ -229,4 +231,4 @@ def test_target_that_stays_busy_fails_the_deploy_with_what_to_do(account: Accoun
     account.wrap = lambda client: Busy(client) if hasattr(client, "register_scalable_target") else client
     outcome = ask(account, _event(deployment.FLOORS_TYPE, "Create"))
     busy = "the invocation has no time left to wait, as AWS was busy with the table or its targets; deploy again"
-    assert outcome == Outcome(False, busy)
+    assert outcome == EventOutcome(False, busy)

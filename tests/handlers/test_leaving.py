@@ -11,7 +11,7 @@ import pytest
 from highwater.core import Bounds, Capacity, Plan, Units, Window
 from highwater.core.names import TargetName
 from highwater.handlers.deploy import handler as deployment
-from highwater.handlers.deploy.response import Outcome, success
+from highwater.handlers.deploy.response import EventOutcome, success
 from tests.memory_aws.deploys import ask, custom_resource_event, role_for_deploys
 from tests.memory_aws.stage import PLAN, Stage
 
@@ -27,7 +27,7 @@ def orders(stage: Stage) -> TargetName:
     return stage.table("orders", WITH_WINDOW, units=(9, 140), floor=140)
 
 
-def _ask(stage: Stage, kind: str, request: str, properties: dict[str, Any], old: Any = None) -> Outcome:
+def _ask(stage: Stage, kind: str, request: str, properties: dict[str, Any], old: Any = None) -> EventOutcome:
     return ask(stage.account, custom_resource_event(kind, request, properties, old))
 
 

@@ -19,7 +19,7 @@ from highwater.aws import tables
 from highwater.aws.tables import TableRefusedError
 from highwater.core.units import Units
 from highwater.handlers.deploy import marks
-from highwater.handlers.deploy.response import Outcome, failure, success
+from highwater.handlers.deploy.response import EventOutcome, failure, success
 from highwater.handlers.deploy.waiting import Patience
 from tests.handlers.serving import KilledError, Serving, Wanted, marks_event
 from tests.memory_aws.bench import Bench
@@ -75,7 +75,7 @@ def table(bench: Bench) -> str:
     return bench.make_table(HOME, by_status=INDEX_HOME)
 
 
-def _serve(bench: Bench, *args: Any, **kwargs: Any) -> Outcome:
+def _serve(bench: Bench, *args: Any, **kwargs: Any) -> EventOutcome:
     return Serving(bench).serve(marks_event(*args, **kwargs))
 
 
@@ -109,7 +109,7 @@ def test_marks_when_less_is_live_raises_table_and_index_and_tells_both(bench: Be
     ],
 )
 def test_marks_when_one_is_live_raises_the_rest(
-    bench: Bench, wanted: Units, expected: Units, outcome: Outcome, why: str
+    bench: Bench, wanted: Units, expected: Units, outcome: EventOutcome, why: str
 ) -> None:
     name = bench.make_table(HOME)
     assert _serve(bench, "Create", name, {None: wanted}) == outcome, why
@@ -299,7 +299,7 @@ def test_marks_whatever_happened_never_fall_and_are_reached_by_one_event_without
 ) -> None:
     name = bench.make_table(HOME, by_status=INDEX_HOME)
 
-    def serve(kind: str, **more: Any) -> Outcome:
+    def serve(kind: str, **more: Any) -> EventOutcome:
         event = marks_event("Update" if kind == "Rollback" else kind, name, _wanted(kind))
         stood = bench.marks(name)
         try:

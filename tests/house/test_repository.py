@@ -50,11 +50,21 @@ def test_no_source_file_is_too_long_to_read_in_one_sitting() -> None:
         f"{name}: {lines}"
         for name, text in _texts().items()
         if re.match(
-            r"(constructs_pkg|lambda_src|lab_src|local_src|examples|acceptance|benchmarks|research)/.*\.py$", name
+            r"(constructs_pkg|lambda_src|lab_src|local_src|examples|acceptance|benchmarks|research|tests)/.*\.py$", name
         )
         and (lines := text.count("\n")) > 600
     ]
     assert long == []
+
+
+def test_each_class_has_a_name_of_its_own() -> None:
+    """Of those that are not private to a file: a name that two have is looked for twice."""
+    files: dict[str, list[str]] = {}
+    for name, text in _texts().items():
+        if re.match(r"(constructs_pkg|lambda_src|lab_src|local_src)/.*\.py$", name):
+            for each in re.findall(r"^class ([A-Z]\w*)", text, re.MULTILINE):
+                files.setdefault(each, []).append(name)
+    assert {each: found for each, found in files.items() if len(found) > 1} == {}
 
 
 @pytest.mark.parametrize("file", ["requirements-dev.txt", "requirements-local.txt"])

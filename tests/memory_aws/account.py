@@ -15,7 +15,7 @@ from highwater.aws.parameters import ScaledPlans
 from highwater.aws.region import AwsRegion, Clients
 from highwater.core.names import TargetName
 from highwater.handlers.deploy.handler import Deployment
-from highwater.handlers.deploy.response import Outcome
+from highwater.handlers.deploy.response import EventOutcome
 from highwater.handlers.deploy.waiting import Patience
 from highwater.handlers.scaler.gather import RunOutcome as Turn
 from highwater.handlers.scaler.handler import Scaler
@@ -96,7 +96,7 @@ class Account:
     throttles: dict[TargetName, dict[int, int]] = field(default_factory=dict)
     roles: dict[str, Role] = field(default_factory=lambda: {"deployment": Role(), "scaler": Role()})
     waiting: list[tuple[str, Document]] = field(default_factory=list)
-    answers: list[tuple[Document, Outcome]] = field(default_factory=list)
+    answers: list[tuple[Document, EventOutcome]] = field(default_factory=list)
     stack_status: Callable[[], str] = lambda: "UPDATE_IN_PROGRESS"
     stack_operation: Document = field(default_factory=dict)
     wrap: Callable[[Any], Any] = lambda client: client

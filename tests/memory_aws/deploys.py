@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from highwater.handlers.deploy.response import Outcome
+from highwater.handlers.deploy.response import EventOutcome
 from tests.memory_aws.account import Account, Role
 from tests.memory_aws.tables import Document
 
@@ -48,7 +48,7 @@ def custom_resource_event(
     return event if old is None else event | {"OldResourceProperties": old}
 
 
-def ask(account: Account, event: Document) -> Outcome:
+def ask(account: Account, event: Document) -> EventOutcome:
     """Serve an event, and what the function hands on, until CloudFormation has its one answer."""
     asked = account.now
     account.serve(event)

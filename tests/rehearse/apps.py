@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from highwater_lab.rehearse import (
     AppRehearsal,
-    Change,
     Outcome,
+    TableChange,
     TableRehearsal,
 )
 from highwater_lab.services.autoscaling import TargetTracking
@@ -35,7 +35,7 @@ def outcome(cost: float, throttled: float, minutes: int = 0) -> Outcome:
 ORDERS = TableRehearsal(
     name="Prod/Shop/Orders",
     stage="Prod",
-    change=Change.CHANGED,
+    change=TableChange.CHANGED,
     before=outcome(588.4, 5.06, 90),
     after=outcome(701.2, 0.09, 9),
     setup_before=setup_of(300),
@@ -44,17 +44,17 @@ ORDERS = TableRehearsal(
     notes=("a | b",),
 )
 CARTS = TableRehearsal(
-    name="Beta/Shop/Carts", stage="Beta", change=Change.UNCHANGED, before=ORDERS.before, after=ORDERS.before
+    name="Beta/Shop/Carts", stage="Beta", change=TableChange.UNCHANGED, before=ORDERS.before, after=ORDERS.before
 )
 NEW = TableRehearsal(
     name="Beta/Shop/New_1",
     stage="Beta",
-    change=Change.ADDED,
+    change=TableChange.ADDED,
     after=outcome(9.5, 0.002, 1),
     setup_after=setup_of(300),
 )
-GONE = TableRehearsal(name="Prod/Shop/Gone", stage="Prod", change=Change.REMOVED, before=outcome(12.0, 0.0))
-LOST = TableRehearsal(name="Prod/Shop/Lost", stage="Prod", change=Change.UNCHANGED, unknown="no traffic")
+GONE = TableRehearsal(name="Prod/Shop/Gone", stage="Prod", change=TableChange.REMOVED, before=outcome(12.0, 0.0))
+LOST = TableRehearsal(name="Prod/Shop/Lost", stage="Prod", change=TableChange.UNCHANGED, unknown="no traffic")
 APP = AppRehearsal(
     tables=(CARTS, NEW, GONE, LOST, ORDERS), against="main", traffic="14.0 days", prices="prices of eu-west-1"
 )

@@ -10,11 +10,11 @@ import pytest
 from highwater.core import Dimension
 from highwater_lab.rehearse import (
     AppRehearsal,
-    Change,
     Cheapest,
     FixedCost,
     Limits,
     Outcome,
+    TableChange,
     rehearse,
     rehearse_app,
     traffic_for,
@@ -50,7 +50,7 @@ def _app(after: list[ListedTable], before: list[ListedTable] | None = None, **tr
 def test_outcomes_are_those_of_a_rehearsal_of_the_table_alone() -> None:
     app = _app([_table("Orders", setup_of(2_900))], [_table("Orders", setup_of(300))])
     (table,) = app.tables
-    assert table.change is Change.CHANGED
+    assert table.change is TableChange.CHANGED
     for found, floor in ((table.after, 2_900), (table.before, 300)):
         alone = rehearse(setup_of(floor), STEP, compare=["on-demand"])
         assert found == Outcome.of_run(alone.declared, alone.prices.throughput())
@@ -72,7 +72,7 @@ def test_tables_with_schedules_are_compared_by_them_and_simulated_by_several_pro
     setups = [each.setup for each in after if each.setup is not None]
     assert any(resource.write.actions for setup in setups for resource in setup.resources)
     app = rehearse_app(after, lambda _: STEP, before=before, against="main", processes=2)
-    assert {table.change for table in app.tables} == {Change.UNCHANGED}
+    assert {table.change for table in app.tables} == {TableChange.UNCHANGED}
 
 
 def test_tables_that_are_equal_are_unchanged_whatever_their_notes_say() -> None:
@@ -81,9 +81,9 @@ def test_tables_that_are_equal_are_unchanged_whatever_their_notes_say() -> None:
         [_table("Same", setup_of(300, notes=("other",))), _table("Old", setup_of(300))],
     )
     assert {table.name: table.change for table in app.tables} == {
-        "New": Change.ADDED,
-        "Old": Change.REMOVED,
-        "Same": Change.UNCHANGED,
+        "New": TableChange.ADDED,
+        "Old": TableChange.REMOVED,
+        "Same": TableChange.UNCHANGED,
     }
     assert [table.name for table in app.changed()] == ["New", "Old"]
     new, old, same = app.tables
@@ -408,7 +408,7 @@ def test_table_that_cannot_be_read_differs_only_if_that_is_new() -> None:
         _app([after], [before]).tables[0].change
         for before, after in ((broken, broken), (broken, other), (_table("Orders", setup_of(300)), broken))
     ]
-    assert changes == [Change.UNCHANGED, Change.CHANGED, Change.CHANGED]
+    assert changes == [TableChange.UNCHANGED, TableChange.CHANGED, TableChange.CHANGED]
 
 
 def test_names_in_a_comment_are_no_markup_and_mention_nobody() -> None:
@@ -420,7 +420,7 @@ def test_names_in_a_comment_are_no_markup_and_mention_nobody() -> None:
 
 
 def test_unknown_table_fails_where_none_may_be_unless_it_is_removed() -> None:
-    gone = replace(LOST, name="Prod/Shop/Past", change=Change.REMOVED)
+    gone = replace(LOST, name="Prod/Shop/Past", change=TableChange.REMOVED)
     app = replace(APP, tables=(*APP.tables, gone))
     assert Limits().passed_by_app(app) == ()
     (passed,) = Limits(fails_on_unknown=True).passed_by_app(app)

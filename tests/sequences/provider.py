@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from highwater.core import Bounds, Dimension
 from highwater.core.names import TargetName
 from highwater.handlers.deploy.handler import AFTERMATH_TYPE
-from highwater.handlers.deploy.response import Outcome
+from highwater.handlers.deploy.response import EventOutcome
 from highwater.handlers.deploy.response import physical_id as physical_id_of
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.update_table import CapacityControl
@@ -214,7 +214,7 @@ class AccountProvider:
         self._note(request, logical_id, outcome)
         return physical_id_of(event)
 
-    def _note(self, request: str, logical_id: str, outcome: Outcome) -> None:
+    def _note(self, request: str, logical_id: str, outcome: EventOutcome) -> None:
         if not outcome.ok:
             self.failures.append(f"{request} of {logical_id}: {outcome.reason}")
             raise FailedError(outcome.reason)

@@ -15,7 +15,7 @@ from highwater.core import Bounds, Capacity, Dimension, Plan, Units, Window
 from highwater.core.names import TargetName, plan_parameter
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater.handlers.deploy import handler as deployment
-from highwater.handlers.deploy.response import Outcome
+from highwater.handlers.deploy.response import EventOutcome
 from tests.memory_aws.account import Account
 from tests.memory_aws.deploys import ask, custom_resource_event, role_for_deploys
 from tests.memory_aws.tables import Document, Table, refused
@@ -148,7 +148,9 @@ class Run:
             deleted = self.ask("Delete", after, None, faults=0)
             assert deleted.ok, f"the stack cannot be deleted: {deleted.reason}"
 
-    def ask(self, request: str, properties: Document, before: Document | None, faults: int | None = None) -> Outcome:
+    def ask(
+        self, request: str, properties: Document, before: Document | None, faults: int | None = None
+    ) -> EventOutcome:
         """Ask for one thing, and wait for the one answer."""
         event = custom_resource_event(self.kind, request, properties, before)
         weather = Weather(self.random, self.random.choice([0, 1, 3, 10, 40]) if faults is None else faults)

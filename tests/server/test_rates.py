@@ -14,7 +14,7 @@ pytest.importorskip("ministack", reason="run by make test-cloud, in the environm
 from highwater_lab.local.control import REGION
 from highwater_local import ministack
 from highwater_local.strict.rates import Rates
-from highwater_local.strict.request import Request
+from highwater_local.strict.request import CheckedRequest
 
 ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1})
 NOW = 1_800_000_000
@@ -31,7 +31,7 @@ def rates() -> Rates:
     return Rates(lambda: NOW)
 
 
-def _json(queries: int, hours_ago: float, hours: float, period: int = 60, region: str = REGION) -> Request:
+def _json(queries: int, hours_ago: float, hours: float, period: int = 60, region: str = REGION) -> CheckedRequest:
     """A GetMetricData of so many metrics, from so long ago for so long."""
     members = [{"Id": f"q{number}", "MetricStat": {"Period": period}} for number in range(queries)]
     start = NOW - hours_ago * 3600
@@ -43,7 +43,7 @@ def _json(queries: int, hours_ago: float, hours: float, period: int = 60, region
         "authorization": f"AWS4-HMAC-SHA256 Credential=a/20270115/{region}/monitoring/aws4_request",
     }
     ministack.enter_scope(headers)
-    return Request("POST", "/", headers, "", json.dumps(document).encode())
+    return CheckedRequest("POST", "/", headers, "", json.dumps(document).encode())
 
 
 def test_datapoints_of_all_calls_of_a_second_count_together(rates: Rates) -> None:
@@ -85,11 +85,11 @@ def test_each_region_has_its_own_rates(rates: Rates) -> None:
     assert rates.refusal(_form("Action=PutMetricAlarm", "eu-central-1")) is not None
 
 
-def _form(body: str, region: str = REGION) -> Request:
+def _form(body: str, region: str = REGION) -> CheckedRequest:
     headers = {"content-type": "application/x-www-form-urlencoded"}
     headers["authorization"] = f"AWS4-HMAC-SHA256 Credential=a/20270115/{region}/monitoring/aws4_request"
     ministack.enter_scope(headers)
-    return Request("POST", "/", headers, "", body.encode())
+    return CheckedRequest("POST", "/", headers, "", body.encode())
 
 
 @pytest.mark.parametrize("is_recent", [True, False], ids=["recent", "earlier"])

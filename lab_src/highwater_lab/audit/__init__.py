@@ -2,12 +2,12 @@
 
 from highwater_lab.audit.account import LiveTable, RegionClients, list_tables, read_idle, read_tables
 from highwater_lab.audit.folder import AuditError, AuditFolder
-from highwater_lab.audit.judgement import Finding, Judgement, Kind, Question, judge
+from highwater_lab.audit.judgement import AuditFinding, Judgement, Kind, Question, judge
 
 __all__ = [
     "AuditError",
+    "AuditFinding",
     "AuditFolder",
-    "Finding",
     "Judgement",
     "Kind",
     "LiveTable",

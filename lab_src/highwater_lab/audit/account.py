@@ -14,7 +14,7 @@ from highwater.core.names import TargetName
 from highwater.core.plan.zones import find_zone
 from highwater_lab.services.autoscaling import ScheduledChange, TargetTracking
 from highwater_lab.services.schedules import parse_expression
-from highwater_lab.simulation import ResourceSetup, Scaling, TableSetup, TargetSetup
+from highwater_lab.simulation import ResourceSetup, ScalableTargetSetup, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _resource(table: str, described: Any, scaling: Mapping[TargetName, _Scaling]
 
 
 @dataclass(slots=True, kw_only=True)
-class _Scaling(Scaling):
+class _Scaling(ScalableTargetSetup):
     """A scalable target of an account."""
 
     is_suspended: bool

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from highwater.core import HighwaterError
 from highwater_lab.audit.account import LiveTable
-from highwater_lab.audit.judgement import Finding, Judgement, Kind, Question
+from highwater_lab.audit.judgement import AuditFinding, Judgement, Kind, Question
 from highwater_lab.files import read_file, replace_file
 from highwater_lab.traffic import Usage, read_traffic, write_traffic
 from highwater_lab.traffic.cloudwatch import KEPT_DAYS
@@ -104,7 +104,7 @@ class AuditFolder:
         kept = self._kept(table.label).get("judgement")
         if kept is None:
             return None
-        findings = tuple(Finding(**{**each, "kind": Kind(each["kind"])}) for each in kept.pop("findings"))
+        findings = tuple(AuditFinding(**{**each, "kind": Kind(each["kind"])}) for each in kept.pop("findings"))
         return Judgement(**kept, findings=findings)
 
     def _kept(self, label: str) -> dict[str, Any]:

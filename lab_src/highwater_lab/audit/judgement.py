@@ -57,7 +57,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class AuditFinding:
     """Something to change.
 
     Attributes:
@@ -96,7 +96,7 @@ class Judgement:
     table: str
     cost_usd: float | None = None
     is_idle: bool = False
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[AuditFinding, ...] = ()
     problem: str = ""
 
     @property
@@ -148,7 +148,7 @@ class _Work:
         self._now = simulate(self._setup, self._traffic, Declared(), prices=prices)
         self.cost = self._now.bill.per_month
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[AuditFinding]:
         """Yield what to change."""
         unscaled = None if self.is_idle else self._without_scaling()
         if unscaled is not None:
@@ -165,8 +165,8 @@ class _Work:
     def _is_within(self, throttled: float) -> bool:
         return throttled * 100 <= self._question.max_throttled * sum(self._units.values())
 
-    def _finding(self, kind: Kind, what: str, cost: float, throttled_after: float, code: str = "") -> Finding:
-        return Finding(
+    def _finding(self, kind: Kind, what: str, cost: float, throttled_after: float, code: str = "") -> AuditFinding:
+        return AuditFinding(
             kind=kind,
             what=what,
             gain_usd=round(self.cost - cost, 2),
@@ -175,7 +175,7 @@ class _Work:
             code=code,
         )
 
-    def _without_scaling(self) -> Finding | None:
+    def _without_scaling(self) -> AuditFinding | None:
         """Return the finding about capacity that nothing scales, beside a table that is scaled, and that needs it."""
         own = self._setup.resources[0]
         if self._setup.is_on_demand or not any(own.target(dimension).tracking for dimension in Dimension):
@@ -212,7 +212,7 @@ class _Work:
             targets.append(target)
         return resource.with_targets(*targets)
 
-    def _throttling(self) -> Finding:
+    def _throttling(self) -> AuditFinding:
         percent = 100 * self._throttled / sum(self._units.values())
         what = f"{percent:.2g} % of the requests were throttled"
         if self._is_within(self._now.throttled_units):
@@ -229,7 +229,7 @@ class _Work:
     def _demanded(self) -> float:
         return self._now.demanded_units
 
-    def _saving(self, found: Candidate) -> Finding:
+    def _saving(self, found: Candidate) -> AuditFinding:
         after = found.throttled_percent / 100 * self._demanded
         has_windows = any(r.target(d).actions for r in self._setup.resources for d in Dimension)
         mode = "on demand" if self._setup.is_on_demand else "provisioned"
@@ -283,7 +283,7 @@ class _Work:
     def _code(self, found: Candidate) -> str:
         return hcl_of(found) if self._question.language == "hcl" else code_of(found)
 
-    def _other_class(self) -> Finding | None:
+    def _other_class(self) -> AuditFinding | None:
         """Return the finding about the other table class; without prices of storage there is none."""
         is_infrequent = self._setup.is_infrequent_access
         costs = [self._class_usd(self._now, is_infrequent_access=each) for each in (is_infrequent, not is_infrequent)]

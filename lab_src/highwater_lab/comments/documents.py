@@ -21,7 +21,7 @@ class DocumentError(HighwaterError, ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PipelineRun:
     """The run of a pipeline that a comment is of; a later run is greater.
 
     Attributes:
@@ -33,12 +33,12 @@ class Run:
     attempt: int = 0
 
     @classmethod
-    def of_variables(cls, environment: Mapping[str, str], number: str, attempt: str) -> Run:
+    def of_variables(cls, environment: Mapping[str, str], number: str, attempt: str) -> PipelineRun:
         """Return the run that two variables tell; `UNKNOWN_RUN` if the first has no number."""
         found = [re.fullmatch("[0-9]{1,20}", environment.get(name, "")) for name in (number, attempt)]
         return UNKNOWN_RUN if found[0] is None else cls(int(found[0][0]), int(found[1][0]) if found[1] else 0)
 
-    def is_before(self, other: Run) -> bool:
+    def is_before(self, other: PipelineRun) -> bool:
         """Whether this run began earlier than the other."""
         return (self.number, self.attempt) < (other.number, other.attempt)
 
@@ -47,7 +47,7 @@ class Run:
 
 
 # of a comment without a number, and of a command outside of pipelines
-UNKNOWN_RUN: Final = Run(0)
+UNKNOWN_RUN: Final = PipelineRun(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Document:
     is_changed: bool
     text: str
 
-    def body(self, *, name: str = "", run: Run = UNKNOWN_RUN, most: int | None = None, link: str = "") -> str:
+    def body(self, *, name: str = "", run: PipelineRun = UNKNOWN_RUN, most: int | None = None, link: str = "") -> str:
         """Return the text of the comment.
 
         Args:
@@ -132,10 +132,10 @@ class Comment:
         return None if match is None else (match[1], match[2] or "")
 
     @property
-    def run(self) -> Run:
+    def run(self) -> PipelineRun:
         """The run that it is of."""
         match = _RUN.fullmatch((*self._lines(), "")[1])
-        return UNKNOWN_RUN if match is None else Run(int(match[1]), int(match[2]))
+        return UNKNOWN_RUN if match is None else PipelineRun(int(match[1]), int(match[2]))
 
     def says(self, body: str) -> bool:
         """Whether a reader sees the same as in *body*: the run does not count, nor do blanks at the end of a line."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from highwater_lab.comments.documents import Comment, Run
+from highwater_lab.comments.documents import Comment, PipelineRun
 from highwater_lab.comments.service import CommentError, MayNotWriteError, Service
 
 # whose comments they are that a job writes with the token which GitHub Actions gives it
@@ -67,7 +67,7 @@ class GitHub:
             "Authorization": f"Bearer {token}",
             "X-GitHub-Api-Version": "2022-11-28",
         }
-        self.run = Run.of_variables(environment, "GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT")
+        self.run = PipelineRun.of_variables(environment, "GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT")
         self._repository = f"/repos/{repository}"
         self._comments = f"{self._repository}/issues/{found}/comments"
         self._service = Service(

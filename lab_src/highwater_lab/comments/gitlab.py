@@ -8,7 +8,7 @@ import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from highwater_lab.comments.documents import Comment, Run
+from highwater_lab.comments.documents import Comment, PipelineRun
 from highwater_lab.comments.service import CommentError, MayNotWriteError, Service
 
 _PUBLIC: Final = "https://gitlab.com/api/v4"
@@ -63,7 +63,7 @@ class GitLab:
         token = environment.get("GITLAB_TOKEN", "").strip()
         if not token:
             raise MayNotWriteError("GITLAB_TOKEN is not set")
-        self.run = Run.of_variables(environment, "CI_PIPELINE_ID", "CI_JOB_ID")
+        self.run = PipelineRun.of_variables(environment, "CI_PIPELINE_ID", "CI_JOB_ID")
         place = urllib.parse.quote(project, safe="")
         self._notes = f"/projects/{place}/merge_requests/{given}/notes"
         self._service = Service(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from highwater_lab.comments.documents import UNKNOWN_RUN, Comment, Document, Run
+from highwater_lab.comments.documents import UNKNOWN_RUN, Comment, Document, PipelineRun
 from highwater_lab.report.app import marked
 
 
-class Request(Protocol):
+class PullRequest(Protocol):
     """A pull or merge request, of which one user's comments are looked at; its methods raise `CommentError`.
 
     Attributes:
@@ -22,7 +22,7 @@ class Request(Protocol):
     request: str
     most_characters: int
     hint: str
-    run: Run
+    run: PipelineRun
 
     def own_comments(self) -> Iterator[Comment]:
         """Yield the comments of the token's owner."""
@@ -38,7 +38,7 @@ class Request(Protocol):
 
 
 def post_documents(
-    request: Request, documents: Sequence[Document], *, name: str = "", link: str = ""
+    request: PullRequest, documents: Sequence[Document], *, name: str = "", link: str = ""
 ) -> Iterator[tuple[str, str]]:
     """Make the comments say what the documents say, and yield after each stage its name and what was done.
 
@@ -68,7 +68,7 @@ def post_documents(
         yield stage, _post(request, Document(stage, is_changed=False, text=""), kept, name, link)
 
 
-def _only_last(request: Request, comments: Sequence[Comment]) -> tuple[Comment | None, int]:
+def _only_last(request: PullRequest, comments: Sequence[Comment]) -> tuple[Comment | None, int]:
     """Delete all but the last comment; return it, and how many were deleted."""
     ordered = sorted(comments, key=lambda each: (each.run.number, each.run.attempt, each.id))
     for comment in ordered[:-1]:
@@ -76,7 +76,7 @@ def _only_last(request: Request, comments: Sequence[Comment]) -> tuple[Comment |
     return (ordered[-1], len(ordered) - 1) if ordered else (None, 0)
 
 
-def _post(request: Request, document: Document, kept: Comment | None, name: str, link: str) -> str:
+def _post(request: PullRequest, document: Document, kept: Comment | None, name: str, link: str) -> str:
     """Bring one stage's comment up to date, and return what was done."""
     if kept is not None and request.run != UNKNOWN_RUN and request.run.is_before(kept.run):
         return f"left, as the comment is of the later run {kept.run.number}"

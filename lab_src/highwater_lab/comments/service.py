@@ -39,7 +39,7 @@ class MayNotWriteError(CommentError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServiceAnswer:
     """An answer of the service.
 
     Attributes:
@@ -90,7 +90,7 @@ class Service:
         if not re.fullmatch("[!-~]+", self.token):
             raise CommentError("the token has characters that no token has, such as a line break; store it again")
 
-    def ask(self, method: str, place: str, body: Any = None, *, also: tuple[int, ...] = ()) -> Answer:
+    def ask(self, method: str, place: str, body: Any = None, *, also: tuple[int, ...] = ()) -> ServiceAnswer:
         """Return the answer to a request; *place* is a path below the address, or a whole address.
 
         It waits where the service limits the rate of requests, and repeats a request that failed within the service,
@@ -135,7 +135,7 @@ class Service:
             yield from members
             url = self._next_page(url, answer)
 
-    def _next_page(self, url: str, answer: Answer) -> str | None:
+    def _next_page(self, url: str, answer: ServiceAnswer) -> str | None:
         number: str | None = answer.headers.get("x-next-page")
         parts = urllib.parse.urlsplit(url)
         if number is not None:
@@ -151,7 +151,7 @@ class Service:
             raise CommentError(self._told("GET", url, answer, reason))
         return following
 
-    def _send(self, method: str, url: str, body: Any) -> tuple[Answer, str]:
+    def _send(self, method: str, url: str, body: Any) -> tuple[ServiceAnswer, str]:
         """Return the answer, and what it complains of."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"User-Agent": "highwater", "Content-Type": "application/json", **self.headers}
@@ -182,9 +182,9 @@ class Service:
         if isinstance(document, dict):
             details = document.get("errors") or ""
             message = f"{document.get('message') or document.get('error') or ''} {details}".strip()
-        return Answer(status, got, document), message
+        return ServiceAnswer(status, got, document), message
 
-    def _seconds_to_wait(self, method: str, answer: Answer, message: str, tries: int) -> float | None:
+    def _seconds_to_wait(self, method: str, answer: ServiceAnswer, message: str, tries: int) -> float | None:
         """Return how long to wait before the request is repeated; `None` if it is not."""
         if answer.status in _FAILURES and method != "POST" and tries < _TRIES_OF_A_FAILURE:
             return float(2**tries)
@@ -200,7 +200,7 @@ class Service:
         is_limit = answer.status == 429 or bool(after) or "rate limit" in message.lower()
         return float(_SECONDS_OF_A_LIMIT) if is_limit else None
 
-    def _told(self, method: str, url: str, answer: Answer, reason: str) -> str:
+    def _told(self, method: str, url: str, answer: ServiceAnswer, reason: str) -> str:
         where = url.partition("?")[0]
         # cut last, as a cut through the token would leave the half of it
         return f"{method} {where}: answered {answer.status}: {self._without_token(reason)[:_LONGEST_REASON]}"

@@ -6,7 +6,7 @@ per second, so no result depends on rounding.
 
 from highwater_lab.physics.bucket import BURST_SECONDS, QUANTA_PER_UNIT, Bucket, Cause
 from highwater_lab.physics.partitions import KeyDistribution, Partitions
-from highwater_lab.physics.throughput import OnDemand, Provisioned
+from highwater_lab.physics.throughput import OnDemandThroughput, Provisioned
 
 __all__ = [
     "BURST_SECONDS",
@@ -14,7 +14,7 @@ __all__ = [
     "Bucket",
     "Cause",
     "KeyDistribution",
-    "OnDemand",
+    "OnDemandThroughput",
     "Partitions",
     "Provisioned",
 ]

@@ -107,7 +107,7 @@ PEAK_AGE_MINUTES: Final = 30
 _WARM = {Dimension.READ: ON_DEMAND_WARM_READ_UNITS, Dimension.WRITE: ON_DEMAND_WARM_WRITE_UNITS}
 
 
-class OnDemand:
+class OnDemandThroughput:
     """One dimension of an on-demand table or index.
 
     It serves up to its warm throughput or twice its previous peak, whichever is more. The previous peak is the highest

@@ -2,10 +2,10 @@
 
 from highwater_lab.rehearse.app import (
     AppRehearsal,
-    Change,
     Cheapest,
     FixedCost,
     Outcome,
+    TableChange,
     TableRehearsal,
     rehearse_app,
     traffic_for,
@@ -16,7 +16,6 @@ from highwater_lab.rehearse.rehearsal import Rehearsal, RehearsalError, rehearse
 
 __all__ = [
     "AppRehearsal",
-    "Change",
     "Cheapest",
     "FixedCost",
     "Limits",
@@ -26,6 +25,7 @@ __all__ = [
     "PlannedJob",
     "Rehearsal",
     "RehearsalError",
+    "TableChange",
     "TableRehearsal",
     "rehearse",
     "rehearse_app",

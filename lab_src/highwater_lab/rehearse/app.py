@@ -35,7 +35,7 @@ from highwater_lab.template import ListedTable
 from highwater_lab.traffic import Traffic
 
 
-class Change(StrEnum):
+class TableChange(StrEnum):
     """How a table differs between the two apps."""
 
     ADDED = "added"
@@ -145,7 +145,7 @@ class TableRehearsal:
 
     name: str
     stage: str
-    change: Change
+    change: TableChange
     before: Outcome | None = None
     after: Outcome | None = None
     setup_before: TableSetup | None = None
@@ -211,7 +211,7 @@ class AppRehearsal:
         known = tuple(table for table in self.tables if not table.unknown)
         if not self.against:
             return known
-        differ = (table for table in known if table.change is not Change.UNCHANGED)
+        differ = (table for table in known if table.change is not TableChange.UNCHANGED)
         return tuple(sorted(differ, key=lambda table: -abs(table.rise)))
 
     def fixed_changed(self) -> tuple[FixedCost, ...]:
@@ -220,7 +220,7 @@ class AppRehearsal:
 
     def differs(self) -> bool:
         """Whether any table, also an unknown one, or fixed cost differs; true if the app is not compared."""
-        is_same = all(table.change is Change.UNCHANGED for table in self.tables)
+        is_same = all(table.change is TableChange.UNCHANGED for table in self.tables)
         return not self.against or not is_same or bool(self.fixed_changed())
 
     def unknown(self) -> tuple[TableRehearsal, ...]:
@@ -512,13 +512,13 @@ def _listed(name: str, old: ListedTable | None, new: ListedTable | None, *, is_c
     either = new or old
     assert either is not None  # noqa: S101 - a table is in one of the apps
     problems = [each.problem for each in (new, old) if each is not None and each.problem]
-    change = Change.CHANGED
+    change = TableChange.CHANGED
     if is_compared and old is None:
-        change = Change.ADDED
+        change = TableChange.ADDED
     elif is_compared and new is None:
-        change = Change.REMOVED
+        change = TableChange.REMOVED
     elif not is_compared or (old is not None and new is not None and _is_same(old, new)):
-        change = Change.UNCHANGED
+        change = TableChange.UNCHANGED
     return TableRehearsal(
         name=name,
         stage=either.stage,

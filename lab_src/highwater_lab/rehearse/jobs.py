@@ -10,7 +10,7 @@ from typing import Final
 from highwater.core import Dimension
 from highwater.core.boosts import Lease, units_for_rate
 from highwater.core.pacing import RateGoal, Start
-from highwater_lab.simulation import Job, TableSetup
+from highwater_lab.simulation import JobSetup, TableSetup
 from highwater_lab.traffic import Traffic
 
 _DAY: Final = timedelta(days=1)
@@ -141,10 +141,10 @@ class PlannedJob:
         )
 
 
-def jobs_of(planned: Sequence[PlannedJob], traffic: Traffic) -> tuple[Job, ...]:
+def jobs_of(planned: Sequence[PlannedJob], traffic: Traffic) -> tuple[JobSetup, ...]:
     """Return the jobs that start while *traffic* lasts, in the order of their starts."""
     jobs = [
-        Job(
+        JobSetup(
             name=each.label if isinstance(each.at, datetime) else f"{each.label}, {at:%Y-%m-%d}",
             index=each.index,
             dimension=each.dimension,

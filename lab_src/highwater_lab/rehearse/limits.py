@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from highwater_lab.rehearse.app import AppRehearsal, Change, TableRehearsal
+from highwater_lab.rehearse.app import AppRehearsal, TableChange, TableRehearsal
 from highwater_lab.rehearse.rehearsal import Rehearsal
 from highwater_lab.simulation import QueueRun
 
@@ -62,7 +62,7 @@ class Limits:
             exceeded += [
                 Passed("unknown", 1, 0, f"{each.name}: unknown: {each.unknown}; no table may be unknown", each.name)
                 for each in app.unknown()
-                if each.change is not Change.REMOVED
+                if each.change is not TableChange.REMOVED
             ]
         for table in app.tables:
             if table.after is None:

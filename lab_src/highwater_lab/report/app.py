@@ -12,7 +12,7 @@ from urllib.parse import quote
 from rich.console import Console
 from rich.markup import escape
 
-from highwater_lab.rehearse import AppRehearsal, Change, Cheapest, FixedCost, Outcome, Passed, TableRehearsal
+from highwater_lab.rehearse import AppRehearsal, Cheapest, FixedCost, Outcome, Passed, TableChange, TableRehearsal
 from highwater_lab.report.document import config_document
 from highwater_lab.report.plan import change_lines, mode_text
 from highwater_lab.report.terminal import config_text
@@ -78,10 +78,10 @@ def _before(outcome: Outcome, against: str) -> str:
 
 def declared_changes(table: TableRehearsal) -> list[str]:
     """Return what is declared differently, in words; none of a table that is unchanged, removed or cannot be read."""
-    if table.change is Change.UNCHANGED or table.setup_after is None:
+    if table.change is TableChange.UNCHANGED or table.setup_after is None:
         return []
     if table.setup_before is None:
-        return [f"added, {mode_text(table.setup_after)}"] if table.change is Change.ADDED else []
+        return [f"added, {mode_text(table.setup_after)}"] if table.change is TableChange.ADDED else []
     return change_lines(table.setup_before, table.setup_after)
 
 
@@ -189,7 +189,7 @@ def _table(shown: Iterable[TableRehearsal], fixed: Iterable[FixedCost], against:
     for table in shown:
         # where a narrow screen may break the name, so that the dollars and the throttling stay in sight
         name = re.sub(r"(/|\.|\\_)", rf"\1{BREAK}", cell(table.name))
-        name += f" ({table.change})" * (table.change in (Change.ADDED, Change.REMOVED))
+        name += f" ({table.change})" * (table.change in (TableChange.ADDED, TableChange.REMOVED))
         on_demand = "" if table.on_demand is None else usd(table.on_demand.cost_per_month)
         old, now = (None if each is None else each.cost_per_month for each in (table.before, table.after))
         rows.append(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from highwater_lab.files import replace_file
-from highwater_lab.rehearse import AppRehearsal, Change, FixedCost, Passed, TableRehearsal
+from highwater_lab.rehearse import AppRehearsal, FixedCost, Passed, TableChange, TableRehearsal
 from highwater_lab.report.app import (
     costs,
     counted,
@@ -80,7 +80,7 @@ def _stage(app: AppRehearsal) -> Iterator[str]:
 def _table(tables: Iterable[TableRehearsal], fixed: Iterable[FixedCost], against: str) -> str:
     rows: list[tuple[float, str]] = []
     for table in tables:
-        note = f" ({table.change})" * (table.change in (Change.ADDED, Change.REMOVED))
+        note = f" ({table.change})" * (table.change in (TableChange.ADDED, TableChange.REMOVED))
         old, now = (None if each is None else each.cost_per_month for each in (table.before, table.after))
         on_demand = "" if table.on_demand is None else usd(table.on_demand.cost_per_month)
         share = throttled(table.before, table.after)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from highwater_lab.audit import Finding, Judgement
+from highwater_lab.audit import AuditFinding, Judgement
 from highwater_lab.report.app import usd
 
 _COLUMNS = ("account", "region", "table", "kind", "gain_usd", "throttled_before", "throttled_after", "what", "code")
@@ -62,7 +62,7 @@ class Audit:
     price_usd: float = 0.0
 
     @property
-    def findings(self) -> list[tuple[Judgement, Finding]]:
+    def findings(self) -> list[tuple[Judgement, AuditFinding]]:
         """All findings with their tables, the most dollars first."""
         every = [(judgement, finding) for judgement in self.judgements for finding in judgement.findings]
         return sorted(every, key=lambda pair: (-pair[1].gain_usd, pair[0].label))
@@ -81,7 +81,7 @@ def audit_lines(audit: Audit) -> Iterator[str]:
     yield _sum(audit)
 
 
-def _sentence(finding: Finding) -> str:
+def _sentence(finding: AuditFinding) -> str:
     said = f"{finding.kind}: {finding.what}"
     if not finding.code:
         return f"{said}; throttled {finding.throttled_before:,.0f} a month"

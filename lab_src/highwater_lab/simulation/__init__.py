@@ -4,11 +4,11 @@ from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.simulation.run import Event, EventKind, Run, TargetRun
 from highwater_lab.simulation.setup import (
     Buffer,
-    Job,
     JobRun,
+    JobSetup,
     QueueRun,
     ResourceSetup,
-    Scaling,
+    ScalableTargetSetup,
     TableSetup,
     TargetSetup,
 )
@@ -18,12 +18,12 @@ __all__ = [
     "Buffer",
     "Event",
     "EventKind",
-    "Job",
     "JobRun",
+    "JobSetup",
     "QueueRun",
     "ResourceSetup",
     "Run",
-    "Scaling",
+    "ScalableTargetSetup",
     "ScheduledChange",
     "TableSetup",
     "TargetRun",

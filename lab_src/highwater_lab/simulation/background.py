@@ -10,7 +10,7 @@ from highwater.core import Dimension
 from highwater.core.pacing import MILLIUNITS, NANOSECONDS, Brake, Follower, Shown
 from highwater.core.shares import Member, renewed, renews_at
 from highwater_lab.physics import QUANTA_PER_UNIT
-from highwater_lab.simulation.setup import Job, JobRun
+from highwater_lab.simulation.setup import JobRun, JobSetup
 from highwater_lab.simulation.table import SimulatedTable
 from highwater_lab.simulation.targets import SimulatedTarget
 
@@ -25,7 +25,7 @@ def look_seconds(table: SimulatedTable) -> int:
     return 60 if table.bin_seconds == 60 else _LOOKS_EVERY
 
 
-class Meter:
+class MinuteMeter:
     """What passed and what was refused of a target's requests since the last reading, within one minute.
 
     Who is refused is not decided request by request: one requester's share of what is refused is its share of what is
@@ -96,7 +96,7 @@ class RunningJob:
     """
 
     def __init__(
-        self, job: Job, table: SimulatedTable, metric_delay: int, shares_percent: Mapping[SimulatedTarget, int]
+        self, job: JobSetup, table: SimulatedTable, metric_delay: int, shares_percent: Mapping[SimulatedTarget, int]
     ) -> None:
         self._job = job
         self._table = table
@@ -108,7 +108,7 @@ class RunningJob:
         self._own_minutes: dict[int, int] = {}
         self._period = look_seconds(table)
         self._bins = len(self._first.rates or ())
-        self._meter: Meter | None = None
+        self._meter: MinuteMeter | None = None
         self._workers = Workers(job.workers) if job.workers > 1 else None
         # quanta that were asked for since the last look, and the most in a second so far
         self._asked = self._most = 0
@@ -204,7 +204,7 @@ class RunningJob:
     def _account(self, at: int) -> bool:
         """Count what passed and what was refused since the last look; whether any of its own was."""
         if self._meter is None:
-            self._meter = Meter(self._first, at)
+            self._meter = MinuteMeter(self._first, at)
             return False
         passed, refused, others = self._meter.split(at, self._asked)
         self._asked = 0
@@ -217,13 +217,15 @@ class RunningJob:
 
 
 def start_jobs(
-    jobs: Sequence[Job], table: SimulatedTable, metric_delay: int, write_shares: Mapping[str, int]
+    jobs: Sequence[JobSetup], table: SimulatedTable, metric_delay: int, write_shares: Mapping[str, int]
 ) -> list[RunningJob]:
     """Have each job begin at its time."""
     return [RunningJob(job, table, metric_delay, dict(_targets(job, table, write_shares))) for job in jobs]
 
 
-def _targets(job: Job, table: SimulatedTable, write_shares: Mapping[str, int]) -> Iterator[tuple[SimulatedTarget, int]]:
+def _targets(
+    job: JobSetup, table: SimulatedTable, write_shares: Mapping[str, int]
+) -> Iterator[tuple[SimulatedTarget, int]]:
     """The targets that a job's requests draw on, the one that it counts by first."""
     for target in table.targets:
         if target.dimension is not job.dimension:

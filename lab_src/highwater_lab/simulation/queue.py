@@ -11,7 +11,7 @@ from highwater.core import Dimension
 from highwater.core.buffered import delay_seconds
 from highwater.core.pacing import NANOSECONDS, Brake
 from highwater_lab.physics import QUANTA_PER_UNIT
-from highwater_lab.simulation.background import Meter, look_seconds
+from highwater_lab.simulation.background import MinuteMeter, look_seconds
 from highwater_lab.simulation.setup import Buffer, QueueRun, TableSetup
 from highwater_lab.simulation.table import SimulatedTable
 from highwater_lab.traffic.series import Stream, Traffic
@@ -153,7 +153,7 @@ class RunningQueue:
                 self._planned.append((target.rates, array("q", target.rates), part, whole))
         self._waiting = WaitingWrites()
         self._brake = Brake()
-        self._meter = Meter(table.targets[1])
+        self._meter = MinuteMeter(table.targets[1])
         self._period = look_seconds(table)
         self._asked = self._written = self._refused = 0
         self._most = self._most_at = self._oldest = self._oldest_at = 0

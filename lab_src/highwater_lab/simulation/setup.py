@@ -18,7 +18,7 @@ from highwater_lab.services.autoscaling import ScheduledChange, TargetTracking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class JobSetup:
     """Work that keeps to a budget, as `highwater scan` and `highwater load` do.
 
     Attributes:
@@ -57,7 +57,7 @@ class JobRun:
         most_units: The most units that it asked for in a second.
     """
 
-    job: Job
+    job: JobSetup
     start: int
     end: int | None
     full_at: int | None
@@ -120,7 +120,7 @@ class QueueRun:
 
 
 @dataclass(slots=True, kw_only=True)
-class Scaling:
+class ScalableTargetSetup:
     """A scalable target as it was read: its floor and ceiling in units per second, and what moves its capacity."""
 
     min: int
@@ -175,7 +175,7 @@ class TargetSetup:
         return cls(units=units, min=units, max=units, is_scaled=False)
 
     @classmethod
-    def of_scaling(cls, units: int, scaling: Scaling | None) -> TargetSetup:
+    def of_scaling(cls, units: int, scaling: ScalableTargetSetup | None) -> TargetSetup:
         """Capacity that follows a scalable target, `None` for none; without a policy, only its actions move it."""
         if scaling is None:
             return cls.fixed(units)
@@ -284,7 +284,7 @@ class TableSetup:
     replicas: tuple[ReplicaSetup, ...] = ()
     burst_seconds: int = BURST_SECONDS
     leases: tuple[Lease, ...] = ()
-    jobs: tuple[Job, ...] = ()
+    jobs: tuple[JobSetup, ...] = ()
     buffer: Buffer | None = None
     notes: tuple[str, ...] = ()
 

@@ -9,7 +9,7 @@ from itertools import count
 
 from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
-from highwater_lab.physics import QUANTA_PER_UNIT, Cause, OnDemand, Partitions, Provisioned
+from highwater_lab.physics import QUANTA_PER_UNIT, Cause, OnDemandThroughput, Partitions, Provisioned
 from highwater_lab.physics.partitions import partitions_for
 from highwater_lab.services.timing import Pace
 from highwater_lab.services.update_table import CapacityControl, Refused
@@ -175,7 +175,7 @@ class SimulatedTable:
 
     def _add(self, resource: ResourceSetup, traffic: Traffic) -> None:
         index = resource.index
-        throughput: dict[Dimension, Provisioned | OnDemand]
+        throughput: dict[Dimension, Provisioned | OnDemandThroughput]
         if self.setup.is_on_demand:
             warm_read = max(ON_DEMAND_WARM_READ_UNITS, resource.warm_read_units)
             warm_write = max(ON_DEMAND_WARM_WRITE_UNITS, resource.warm_write_units)
@@ -183,7 +183,9 @@ class SimulatedTable:
             most = {Dimension.READ: self.setup.max_read_units, Dimension.WRITE: self.setup.max_write_units}
             warm = {Dimension.READ: warm_read, Dimension.WRITE: warm_write}
             throughput = {
-                d: OnDemand(d, partitions, warm[d], most[d] if index is None else None, self.setup.quota_units)
+                d: OnDemandThroughput(
+                    d, partitions, warm[d], most[d] if index is None else None, self.setup.quota_units
+                )
                 for d in Dimension
             }
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from highwater.core import Dimension
-from highwater_lab.physics import Cause, OnDemand, Provisioned
+from highwater_lab.physics import Cause, OnDemandThroughput, Provisioned
 from highwater_lab.services.autoscaling import ScalableTarget, TargetTracking
 
 
@@ -43,7 +43,7 @@ class SimulatedTarget(ScalableTarget):
         self,
         index: str | None,
         dimension: Dimension,
-        throughput: Provisioned | OnDemand,
+        throughput: Provisioned | OnDemandThroughput,
         rates: array[int] | None,
         tracking: TargetTracking | None,
         floor: int,
@@ -54,7 +54,7 @@ class SimulatedTarget(ScalableTarget):
         self.dimension = dimension
         self.throughput = throughput
         self.rates = rates
-        self._on_demand = throughput if isinstance(throughput, OnDemand) else None
+        self._on_demand = throughput if isinstance(throughput, OnDemandThroughput) else None
         self.tracking = tracking
         self.served = 0
         self.consumed: array[int] = array("q")
@@ -83,11 +83,11 @@ class SimulatedTarget(ScalableTarget):
         self.hour_peak = max(self.hour_peak, units)
         return before
 
-    def change_mode(self, at: int, throughput: Provisioned | OnDemand) -> None:
+    def change_mode(self, at: int, throughput: Provisioned | OnDemandThroughput) -> None:
         """Serve by the throughput of another billing mode from *at* on."""
         throughput.refused = self.throughput.refused
         self.throughput = throughput
-        self._on_demand = throughput if isinstance(throughput, OnDemand) else None
+        self._on_demand = throughput if isinstance(throughput, OnDemandThroughput) else None
         self.capacity.append((at, throughput.units))
         self.hour_peak = max(self.hour_peak, throughput.units)
 

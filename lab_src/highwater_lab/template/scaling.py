@@ -11,7 +11,7 @@ from highwater.core.plan.zones import find_zone
 from highwater.core.schedule.bounds import bounds_with
 from highwater_lab.services.autoscaling import ScheduledChange, TargetTracking
 from highwater_lab.services.schedules import parse_expression
-from highwater_lab.simulation import Scaling
+from highwater_lab.simulation import ScalableTargetSetup
 from highwater_lab.template.intrinsics import Resolver
 
 # rate(...) schedules count their periods from here; any instant before all traffic would do
@@ -20,7 +20,7 @@ Key = tuple[str, str | None, Dimension]
 
 
 @dataclass(slots=True, kw_only=True)
-class TemplateScaling(Scaling):
+class TemplateScaling(ScalableTargetSetup):
     """A scalable target of a template, with what was taken for granted about it."""
 
     notes: list[str] = field(default_factory=list)

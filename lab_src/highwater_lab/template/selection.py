@@ -12,7 +12,7 @@ from highwater_lab.simulation.setup import TableSetup
 from highwater_lab.template.document import Dialect, Template, TemplateError
 from highwater_lab.template.parts import Parts, fixed_of
 from highwater_lab.template.stacks import Stack, Stacks, is_open
-from highwater_lab.template.tables import Found, read_table, tables_of
+from highwater_lab.template.tables import TemplateTable, read_table, tables_of
 
 _MOST_NAMES: Final = 6
 _NESTED: Final = ("AWS::CloudFormation::Stack", "AWS::Serverless::Application")
@@ -120,7 +120,7 @@ def _stage(stack: Stack) -> str:
     return folder.removeprefix(_STAGE_FOLDER) if folder.startswith(_STAGE_FOLDER) else ""
 
 
-def _list_table(label: str, found: Found, parts: Parts) -> ListedTable:
+def _list_table(label: str, found: TemplateTable, parts: Parts) -> ListedTable:
     template = found.stack.template
     setup, problem = None, ""
     try:
@@ -141,7 +141,7 @@ def _list_table(label: str, found: Found, parts: Parts) -> ListedTable:
     )
 
 
-def _is_own(found: Found) -> bool:
+def _is_own(found: TemplateTable) -> bool:
     if found.logical_id is None:
         return False
     metadata = found.stack.template.resource(found.logical_id).get("Metadata")
@@ -150,7 +150,7 @@ def _is_own(found: Found) -> bool:
 
 def _find(
     templates: list[Template], parameters: Mapping[str, str], targets: Mapping[str, str]
-) -> tuple[Stacks, Parts, dict[str, Found]]:
+) -> tuple[Stacks, Parts, dict[str, TemplateTable]]:
     stacks = Stacks(templates, parameters)
     defined = _by_label(list(tables_of(stacks, Parts(stacks, {}))))
     bound = {}
@@ -164,7 +164,7 @@ def _find(
     return stacks, parts, _by_label(list(tables_of(stacks, parts)))
 
 
-def _by_label(tables: list[Found]) -> dict[str, Found]:
+def _by_label(tables: list[TemplateTable]) -> dict[str, TemplateTable]:
     """Return the tables by name; a name that occurs more than once is prefixed with its template's file."""
     names = [found.name for found in tables]
     return {
@@ -173,7 +173,7 @@ def _by_label(tables: list[Found]) -> dict[str, Found]:
     }
 
 
-def _matching(tables: dict[str, Found], name: str) -> dict[str, Found]:
+def _matching(tables: dict[str, TemplateTable], name: str) -> dict[str, TemplateTable]:
     """Return the tables that match *name*, by the first kind of name that matches any table."""
     meanings: tuple[Any, ...] = (
         lambda label, found: name in (label, found.name, found.logical_id, found.table),

@@ -154,7 +154,7 @@ _Marks = dict[str | None, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TemplateTable:
     """A table that a template defines, or only scales.
 
     Attributes:
@@ -177,7 +177,7 @@ class Found:
         return self.path or self.logical_id or self.table.replace(f"{{{self.stack.template.stem}:", "{")
 
 
-def tables_of(stacks: Stacks, parts: Parts) -> Iterator[Found]:
+def tables_of(stacks: Stacks, parts: Parts) -> Iterator[TemplateTable]:
     """Yield every table that a template defines, then every table that one only scales."""
     for stack in stacks.all:
         for kind in TABLE_TYPES:
@@ -185,11 +185,11 @@ def tables_of(stacks: Stacks, parts: Parts) -> Iterator[Found]:
                 if not may_exist(stack, logical_id):
                     continue
                 physical = identity(stack, str(stack.resolver.resolve({"Ref": logical_id})))
-                yield Found(stack, logical_id, kind, physical, stack.construct_path(logical_id))
-    yield from (Found(part.stack, None, None, part.table, None) for part in parts.only_scaled())
+                yield TemplateTable(stack, logical_id, kind, physical, stack.construct_path(logical_id))
+    yield from (TemplateTable(part.stack, None, None, part.table, None) for part in parts.only_scaled())
 
 
-def read_table(found: Found, parts: Parts) -> TableSetup:
+def read_table(found: TemplateTable, parts: Parts) -> TableSetup:
     """Return a table's setup for the simulator.
 
     Raises `TemplateError` if a resource of the table cannot be read, or it is not known whether a target belongs to it.
@@ -221,7 +221,7 @@ def _unread(stack: Stack) -> Iterator[str]:
 
 
 def _defined(
-    found: Found, logical_id: str, kind: str, scaling: dict[Key, TemplateScaling], marks: _Marks
+    found: TemplateTable, logical_id: str, kind: str, scaling: dict[Key, TemplateScaling], marks: _Marks
 ) -> tuple[TableSetup, dict[Key, TemplateScaling]]:
     resolver = found.stack.resolver
     properties = found.stack.template.resource(logical_id).get("Properties")
@@ -241,7 +241,7 @@ def _defined(
     return replace(table, name=found.name, region=known, replicas=replicas), scaling
 
 
-def _check_doubled(found: Found, parts: Parts) -> list[str]:
+def _check_doubled(found: TemplateTable, parts: Parts) -> list[str]:
     """Return notes on duplicate keys elsewhere; raise `TemplateError` for one in a resource that is read."""
     read = {(stack.template.where, logical_id) for stack, logical_id in parts.concerned(found.stack.scope, found.table)}
     read.add((found.stack.template.where, str(found.logical_id)))
@@ -258,7 +258,7 @@ def _check_doubled(found: Found, parts: Parts) -> list[str]:
     return notes
 
 
-def _check_open(found: Found, table: TableSetup, scaling: dict[Key, TemplateScaling], parts: Parts) -> None:
+def _check_open(found: TemplateTable, table: TableSetup, scaling: dict[Key, TemplateScaling], parts: Parts) -> None:
     """Raise `TemplateError` for a target that may or may not be this table's, if the table has no other one for it."""
     if table.is_on_demand or table.scaler is not None:
         return
@@ -384,7 +384,7 @@ def _resource(
     )
 
 
-def _only_scaled(found: Found, scaling: dict[Key, TemplateScaling], marks: _Marks) -> TableSetup:
+def _only_scaled(found: TemplateTable, scaling: dict[Key, TemplateScaling], marks: _Marks) -> TableSetup:
     """Return the setup of a table that no template defines; its capacity starts at the floors."""
     resources = []
     notes = [f"{found.name} is not defined in this template: capacity without a scalable target is taken to be 1 unit"]

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from highwater_lab.traffic.series import DEFAULT_START, MINUTE, MOST_BINS, Stream, Traffic, TrafficError
-from highwater_lab.traffic.text import SECOND, Place, instant, show_instant
+from highwater_lab.traffic.text import SECOND, DataPlace, instant, show_instant
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ _ZERO: Final = (
 
 
 def lay(
-    place: Place,
+    place: DataPlace,
     rows: Rows,
     *,
     table: str | None = None,
@@ -130,7 +130,7 @@ def _of(table: str | None) -> str:
     return "" if table is None else f" of table {table}"
 
 
-def _in_order(place: Place, rows: Rows) -> tuple[Rows, int]:
+def _in_order(place: DataPlace, rows: Rows) -> tuple[Rows, int]:
     """Return the rows by time, each time once, and how many rows were repeated."""
     times = rows.times
     if all(times[number] < times[number + 1] for number in range(len(times) - 1)):
@@ -159,7 +159,7 @@ def _in_order(place: Place, rows: Rows) -> tuple[Rows, int]:
     )
 
 
-def _step(place: Place, rows: Rows) -> int:
+def _step(place: DataPlace, rows: Rows) -> int:
     """Return the most common distance between two rows, the shortest of several, in microseconds.
 
     The shortest of all would be that of one wrong time.
@@ -179,7 +179,7 @@ def _step(place: Place, rows: Rows) -> int:
 
 
 def _filled(
-    place: Place, rows: Rows, step: int, bins: int
+    place: DataPlace, rows: Rows, step: int, bins: int
 ) -> tuple[dict[Stream, array[float]], tuple[tuple[int, int], ...]]:
     """Return the units of all bins, with 0 in those that are missing, and the missing ones."""
     first, times = rows.times[0], rows.times

@@ -21,7 +21,7 @@ from highwater_lab.files import replace_file
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.traffic.bins import Laid, Rows, lay
 from highwater_lab.traffic.series import MINUTE, MOST_BINS, Stream, Traffic, TrafficError
-from highwater_lab.traffic.text import SECOND, SEPARATORS, Numbers, Place, Row, parse_instant, read_rows
+from highwater_lab.traffic.text import SECOND, SEPARATORS, DataPlace, Numbers, Row, parse_instant, read_rows
 
 TABLE_NAME: Final = re.compile(r"[a-zA-Z0-9_.-]{3,255}", re.ASCII)
 _COLUMN: Final = re.compile(
@@ -34,7 +34,7 @@ _EXPECTED: Final = (
 _MOST_BIN_NUMBER: Final = re.compile(r"\d{1,9}", re.ASCII)
 
 
-def read_csv(place: Place, text: str, units_are: Dimension) -> dict[str | None, Laid]:
+def read_csv(place: DataPlace, text: str, units_are: Dimension) -> dict[str | None, Laid]:
     """Read a CSV text: the bins by table, `None` if it has no column of tables.
 
     See `read_columns`. Raises `TrafficError`.
@@ -47,7 +47,7 @@ def read_csv(place: Place, text: str, units_are: Dimension) -> dict[str | None, 
 
 
 def read_columns(
-    place: Place, header: Row, rows: Iterable[Row], units_are: Dimension, separator: str = ","
+    place: DataPlace, header: Row, rows: Iterable[Row], units_are: Dimension, separator: str = ","
 ) -> dict[str | None, Laid]:
     """Read a header and rows: the bins by table, `None` if there is no column of tables.
 
@@ -160,7 +160,7 @@ def _parse_clock(name: str) -> int | None:
     return int(match[1]) if match and int(match[1]) else None
 
 
-def _parse_header(place: Place, header: Row, units_are: Dimension) -> _Layout:
+def _parse_header(place: DataPlace, header: Row, units_are: Dimension) -> _Layout:
     where = place.at(header.number)
     clocks = [column for column, name in enumerate(header.cells) if _parse_clock(name) is not None]
     if not clocks:
@@ -193,7 +193,7 @@ def _parse_header(place: Place, header: Row, units_are: Dimension) -> _Layout:
     return _Layout(clocks[0], _parse_clock(header.cells[clocks[0]]) or None, streams, table, ignored)
 
 
-def _ignored(place: Place, layout: _Layout) -> str:
+def _ignored(place: DataPlace, layout: _Layout) -> str:
     names = ", ".join(repr(name) for name in layout.ignored)
     known = ("reads", "writes", "units", "table")
     likely = next((clause for name in layout.ignored if (clause := did_you_mean(name.lower(), known))), "")
@@ -208,7 +208,7 @@ def _columns(row: Row) -> str:
     return f"{len(row.cells)} column{'' if len(row.cells) == 1 else 's'}"
 
 
-def _parse_table(place: Place, row: Row, cell: str) -> str:
+def _parse_table(place: DataPlace, row: Row, cell: str) -> str:
     if not TABLE_NAME.fullmatch(cell):
         raise TrafficError(
             f"{place.at(row.number)}: table is {cell!r}; give a table's name: 3 to 255 letters, digits, '_', '.' or '-'"
@@ -216,7 +216,7 @@ def _parse_table(place: Place, row: Row, cell: str) -> str:
     return cell
 
 
-def _parse_time(place: Place, layout: _Layout, row: Row) -> int:
+def _parse_time(place: DataPlace, layout: _Layout, row: Row) -> int:
     cell = row.cells[layout.time]
     if layout.bin_seconds is not None:
         if not _MOST_BIN_NUMBER.fullmatch(cell):

@@ -19,7 +19,7 @@ from highwater.core import Dimension
 from highwater_lab.traffic.bins import Laid, Rows, lay
 from highwater_lab.traffic.csv_files import TABLE_NAME, is_header
 from highwater_lab.traffic.series import MINUTE, MOST_BINS, Stream, TrafficError
-from highwater_lab.traffic.text import SECOND, Numbers, Place, Row, parse_instant, read_rows
+from highwater_lab.traffic.text import SECOND, DataPlace, Numbers, Row, parse_instant, read_rows
 
 _METRIC: Final = re.compile(r"consumed(read|write)capacityunits|(read|write)throttleevents", re.IGNORECASE)
 _COLUMN: Final = re.compile(r"(read|write)s(?::([a-zA-Z0-9_.-]{3,255}))?", re.ASCII)
@@ -62,7 +62,7 @@ class _Series:
     points: dict[int, float] = field(default_factory=dict)
     numbers: dict[int, int] = field(default_factory=dict)
 
-    def add(self, place: Place, time: int, units: float, number: int) -> None:
+    def add(self, place: DataPlace, time: int, units: float, number: int) -> None:
         """Add a datapoint; the same one may come twice. Raises `TrafficError` if there is another of its time."""
         if self.points.setdefault(time, units) != units:
             raise TrafficError(
@@ -77,7 +77,7 @@ def is_console_export(cells: list[str]) -> bool:
     return cells[0].lower() in _FRONT and not is_header(cells)
 
 
-def read_console_export(place: Place, text: str) -> dict[str | None, Laid]:
+def read_console_export(place: DataPlace, text: str) -> dict[str | None, Laid]:
     """Read the CSV of CloudWatch's console: the bins by table, `None` if the file does not name it.
 
     Times are in the zone that the file's name ends with, as the console names it, such as `-UTC+2.csv`; otherwise in
@@ -114,7 +114,7 @@ def read_console_export(place: Place, text: str) -> dict[str | None, Laid]:
     return _laid(place, series, notes)
 
 
-def _series_of_console(place: Place, front: Mapping[str, Row]) -> list[_Series]:
+def _series_of_console(place: DataPlace, front: Mapping[str, Row]) -> list[_Series]:
     labels = front.get("full label") or front.get("label")
     if labels is None:
         raise TrafficError(f"{place.file}: has no line 'Label' before its first row; download it again from CloudWatch")
@@ -130,14 +130,14 @@ def _series_of_console(place: Place, front: Mapping[str, Row]) -> list[_Series]:
     return made
 
 
-def read_json(place: Place, text: str) -> dict[str | None, Laid]:
+def read_json(place: DataPlace, text: str) -> dict[str | None, Laid]:
     """Read the answers of `aws cloudwatch get-metric-data` and `get-metric-statistics`: the bins by table.
 
     The key is `None` where the answer does not name the table. There may be several answers, one after another or in a
     list. An answer of `get-metric-data` may have its `MetricDataQueries` beside its results; they tell tables, periods
     and statistics. Raises `TrafficError`.
     """
-    place = Place(place.file, "datapoint")
+    place = DataPlace(place.file, "datapoint")
     series: list[_Series] = []
     answers = list(_answers(place, text))
     whole = _whole(answers)
@@ -154,7 +154,7 @@ def read_json(place: Place, text: str) -> dict[str | None, Laid]:
     return _laid(place, series, [])
 
 
-def _answers(place: Place, text: str) -> Iterator[Any]:
+def _answers(place: DataPlace, text: str) -> Iterator[Any]:
     decoder = json.JSONDecoder()
     at = 0
     while (begin := re.compile(r"\s*").match(text, at)) and begin.end() < len(text):
@@ -179,7 +179,7 @@ def _whole(answers: list[Any]) -> set[tuple[str, str]]:
     }
 
 
-def _series_of_data(place: Place, answer: Mapping[str, Any], whole: set[tuple[str, str]]) -> Iterator[_Series]:
+def _series_of_data(place: DataPlace, answer: Mapping[str, Any], whole: set[tuple[str, str]]) -> Iterator[_Series]:
     asked = answer.get("MetricDataQueries")
     queries = {str(q.get("Id")): q for q in asked if isinstance(q, dict)} if isinstance(asked, list) else {}
     for number, result in enumerate(answer["MetricDataResults"]):
@@ -198,11 +198,11 @@ def _series_of_data(place: Place, answer: Mapping[str, Any], whole: set[tuple[st
         times, values = result.get("Timestamps"), result.get("Values")
         if not isinstance(times, list) or not isinstance(values, list) or len(times) != len(values):
             raise TrafficError(f"{where}: 'Timestamps' and 'Values' must be lists of one length; fetch it again")
-        _add_all(Place(where, "datapoint"), series, zip(times, values, strict=True))
+        _add_all(DataPlace(where, "datapoint"), series, zip(times, values, strict=True))
         yield series
 
 
-def _series_of_statistics(place: Place, answer: Mapping[str, Any]) -> _Series:
+def _series_of_statistics(place: DataPlace, answer: Mapping[str, Any]) -> _Series:
     series = _labelled(place.file, str(answer.get("Label", "")))
     points = answer["Datapoints"]
     for number, point in enumerate(points):
@@ -216,7 +216,7 @@ def _series_of_statistics(place: Place, answer: Mapping[str, Any]) -> _Series:
     return series
 
 
-def _add_all(place: Place, series: _Series, points: Iterable[tuple[Any, Any]]) -> None:
+def _add_all(place: DataPlace, series: _Series, points: Iterable[tuple[Any, Any]]) -> None:
     if series.stream is None:
         return
     numbers = Numbers(place)
@@ -311,7 +311,7 @@ def _check_statistics(where: str, statistics: list[str], label: str) -> None:
             raise TrafficError(f"{where}: statistic of {label!r} is {statistic}, expected Sum; {_ONLY_SUMS}")
 
 
-def _laid(place: Place, series: list[_Series], notes: list[str]) -> dict[str | None, Laid]:
+def _laid(place: DataPlace, series: list[_Series], notes: list[str]) -> dict[str | None, Laid]:
     """Put the series of each table together."""
     others = list(dict.fromkeys(each.label for each in series if each.stream is None))
     tables: dict[str | None, list[_Series]] = {}
@@ -340,7 +340,9 @@ def _laid(place: Place, series: list[_Series], notes: list[str]) -> dict[str | N
     return laid
 
 
-def _table(place: Place, table: str | None, series: list[_Series], rows: Rows, guess: int, notes: list[str]) -> Laid:
+def _table(
+    place: DataPlace, table: str | None, series: list[_Series], rows: Rows, guess: int, notes: list[str]
+) -> Laid:
     periods = {each.period for each in series if each.period is not None}
     if len(periods) > 1:
         shown = " and ".join(str(period) for period in sorted(periods))
@@ -358,7 +360,7 @@ def _table(place: Place, table: str | None, series: list[_Series], rows: Rows, g
     return Laid(laid.start, laid.bin_seconds, laid.units, laid.gaps, (*mine, *laid.notes))
 
 
-def _joined(place: Place, series: list[_Series]) -> Rows:
+def _joined(place: DataPlace, series: list[_Series]) -> Rows:
     """Return one row for each time, with the units of each stream: consumed ones and one for each throttle event."""
     by_metric: dict[tuple[Stream, str], _Series] = {}
     for each in series:

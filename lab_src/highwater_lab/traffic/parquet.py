@@ -10,13 +10,13 @@ from highwater.core import Dimension
 from highwater_lab.traffic.bins import Laid
 from highwater_lab.traffic.csv_files import read_columns
 from highwater_lab.traffic.series import TrafficError
-from highwater_lab.traffic.text import Place, Row
+from highwater_lab.traffic.text import DataPlace, Row
 
 SIGNATURE: Final = b"PAR1"
 _ROWS_AT_ONCE: Final = 65_536
 
 
-def read_parquet(place: Place, content: bytes, units_are: Dimension) -> dict[str | None, Laid]:
+def read_parquet(place: DataPlace, content: bytes, units_are: Dimension) -> dict[str | None, Laid]:
     """Read the bytes of a Parquet file: the bins by table, `None` if it has no column of tables.
 
     Columns are those of `read_columns`. Times may be timestamps, in UTC if they have no zone, or whatever CSV has.
@@ -29,7 +29,7 @@ def read_parquet(place: Place, content: bytes, units_are: Dimension) -> dict[str
         raise TrafficError(
             f"{place.file}: is Parquet, which needs pyarrow; install it with: pip install 'highwater-lab[parquet]'"
         ) from missing
-    place = Place(place.file, "row")
+    place = DataPlace(place.file, "row")
     try:
         file = parquet.ParquetFile(pyarrow.BufferReader(content))
         header = Row(1, [str(name) for name in file.schema_arrow.names])

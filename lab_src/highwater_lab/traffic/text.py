@@ -36,7 +36,7 @@ _BYTE_ORDERS: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "u
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DataPlace:
     """Where a file's data are, for messages: the file, and what its rows are called in it."""
 
     file: str
@@ -55,9 +55,9 @@ class Row:
     cells: list[str]
 
 
-def place_of(path: Path) -> Place:
+def place_of(path: Path) -> DataPlace:
     """Return the place of a file; `-` is standard input."""
-    return Place("standard input" if path == STANDARD_INPUT else str(path))
+    return DataPlace("standard input" if path == STANDARD_INPUT else str(path))
 
 
 def read_bytes(path: Path) -> bytes:
@@ -88,7 +88,7 @@ def _standard_input() -> bytes:
     return sys.stdin.buffer.read(MOST_BYTES + 1)
 
 
-def decode(place: Place, content: bytes) -> str:
+def decode(place: DataPlace, content: bytes) -> str:
     """Return the text of bytes in UTF-8 or UTF-16, with or without a byte order mark; raises `TrafficError`."""
     encoding = _BYTE_ORDERS.get(content[:2], "utf-8-sig")
     if encoding == "utf-8-sig" and len(content) > 1 and b"\0" in content[:2]:
@@ -102,7 +102,7 @@ def decode(place: Place, content: bytes) -> str:
         ) from error
 
 
-def read_rows(place: Place, text: str) -> tuple[str, Iterator[Row]]:
+def read_rows(place: DataPlace, text: str) -> tuple[str, Iterator[Row]]:
     """Return the separator of a CSV text and its rows that are not blank.
 
     The separator is the one of comma, semicolon and tab that the first line has most of, or that a first line such as
@@ -119,7 +119,7 @@ def read_rows(place: Place, text: str) -> tuple[str, Iterator[Row]]:
     return separator, _rows(place, lines, separator)
 
 
-def _rows(place: Place, lines: list[str], separator: str) -> Iterator[Row]:
+def _rows(place: DataPlace, lines: list[str], separator: str) -> Iterator[Row]:
     reader = csv.reader(lines, delimiter=separator)
     try:
         for cells in reader:
@@ -161,7 +161,7 @@ class Numbers:
     A file must not have both decimal commas and points, as a point may then separate thousands.
     """
 
-    def __init__(self, place: Place, separator: str = ",") -> None:
+    def __init__(self, place: DataPlace, separator: str = ",") -> None:
         self._place = place
         self._may_have_commas = separator == ";"
         self._first: tuple[str, int] | None = None

@@ -70,7 +70,7 @@ def _drain_of_environment() -> Drain:
         read_timeout=_READ_TIMEOUT,
         retries={"mode": "standard", "total_max_attempts": 1},
     )
-    run = Run()
+    run = FunctionRun()
     budget = SharedBudget(name=os.environ["HIGHWATER_BUDGET"], pause=run.pause)
     pacer = Pacer(starts_full=False, pause=run.pause, shared=budget)
     pacer.limit(os.environ["HIGHWATER_TABLE"], Dimension.WRITE, float(os.environ["HIGHWATER_WRITE"]))
@@ -89,7 +89,7 @@ def _drain_of_environment() -> Drain:
 
 
 @dataclass(slots=True)
-class Run:
+class FunctionRun:
     """One run of the function: how long it lasts, and how to wait in it.
 
     Attributes:
@@ -160,7 +160,7 @@ class Drain:
     dynamodb: Any
     sqs: Any
     pacer: Pacer
-    run: Run
+    run: FunctionRun
     service: str = "buffered-writes"
     wall: Callable[[], float] = lambda: time.time()
     report: Callable[[str], None] = lambda line: print(line)

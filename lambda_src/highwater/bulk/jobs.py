@@ -28,7 +28,7 @@ from highwater.bulk.job_table import (
     check_name,
 )
 from highwater.bulk.load import load_pages, start_load
-from highwater.bulk.scan import Key, PacedScan, ScanPage
+from highwater.bulk.scan import Key, ScanPage, TableScan
 from highwater.bulk.send import PageReader
 from highwater.bulk.shared import SharedBudget
 from highwater.core.jobs import MOST_SEGMENT_REJECTS, JobProgress, JobSegment, free_segments, next_free_ms
@@ -95,7 +95,7 @@ def start_job(
     if isinstance(read, str):
         raise JobError(f"job {id}: read: got {read!r}, allowed: read units per second; give a number")
     jobs = JobTable(coordinator, session)
-    scan = PacedScan(
+    scan = TableScan(
         table=table,
         read=read,
         index=index,
@@ -194,7 +194,7 @@ def run_worker(
 def worker_handler(
     work: Work, *, lease: timedelta = _LEASE, session: Any = None
 ) -> Callable[[Mapping[str, Any], Any], Any]:
-    """Make the handler of a Lambda function whose runs are the workers of a `PacedScan` of the CDK.
+    """Make the handler of a Lambda function whose runs are the workers of a `TableScan` of the CDK.
 
     A worker begins no page in the last two leases before the function's timeout.
 
@@ -204,7 +204,7 @@ def worker_handler(
         session: A boto3 session. By default a new one.
 
     Raises:
-        JobError: *lease* is not valid. The handler raises it if another than a `PacedScan` calls it, or if the
+        JobError: *lease* is not valid. The handler raises it if another than a `TableScan` calls it, or if the
             function's timeout leaves no time.
 
     Example:

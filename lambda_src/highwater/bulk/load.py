@@ -42,7 +42,7 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ObjectLine:
     """One line of an object.
 
     Attributes:
@@ -103,7 +103,7 @@ class LineReader:
         """Return the offset of the first line that begins from *start* on; *end* or more if none does before *end*."""
         return self.line(start - 1, end).ends if start else 0
 
-    def line(self, at: int, end: int) -> Line:
+    def line(self, at: int, end: int) -> ObjectLine:
         """Return the line at an offset. Of one that is too long, what is behind *end* is not read."""
         parts: list[bytes] = []
         place, has_ended = at, False
@@ -117,7 +117,7 @@ class LineReader:
             place = self._at + stop
             if place - at <= self.most_line_bytes:
                 parts.append(self._chunk[first:stop])
-        return Line(at, place, b"".join(parts))
+        return ObjectLine(at, place, b"".join(parts))
 
 
 def start_load(
@@ -241,9 +241,9 @@ class _Load:
             ),
         )
 
-    def _block(self, begin: int, end: int) -> tuple[list[Line], list[Put], int]:
+    def _block(self, begin: int, end: int) -> tuple[list[ObjectLine], list[Put], int]:
         """Return the next lines, without empty ones, their puts, and the offset behind them."""
-        lines: list[Line] = []
+        lines: list[ObjectLine] = []
         puts: list[Put] = []
         place, units = begin, 0
         while place < end and place - begin < MOST_LINE_BYTES and len(lines) < _BLOCK_LINES:

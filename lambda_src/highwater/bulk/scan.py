@@ -93,7 +93,7 @@ class ScanPlan:
 
     Example:
         ```python
-        plan = highwater.PacedScan(table="orders", read=2_000, request={}).plan
+        plan = highwater.TableScan(table="orders", read=2_000, request={}).plan
         print(f"{plan.units:,} read units, at least {plan.seconds} s")
         ```
     """
@@ -338,7 +338,7 @@ def scan(
                 print(item["pk"])
         ```
     """
-    made = PacedScan(
+    made = TableScan(
         table=table,
         read=read,
         start=start,
@@ -359,14 +359,14 @@ def scan(
 
 
 @dataclass(kw_only=True)
-class PacedScan:
+class TableScan:
     """One scan, with its estimated cost: what `scan` uses.
 
     The attributes are the arguments of `scan`, and `is_stopped`, which ends the scan after the present page once set.
 
     Example:
         ```python
-        scan = highwater.PacedScan(table="orders", read=2_000, request={})
+        scan = highwater.TableScan(table="orders", read=2_000, request={})
         print(f"{scan.plan.units:,} read units, at least {scan.plan.seconds} s")
         items = [item for page in scan.pages() for item in page.items]
         ```

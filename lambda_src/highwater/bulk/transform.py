@@ -9,7 +9,7 @@ from typing import Any
 
 from highwater.bulk.budget import Pacer, pacer_for
 from highwater.bulk.items import Action
-from highwater.bulk.scan import PacedScan, ScanProgress
+from highwater.bulk.scan import ScanProgress, TableScan
 from highwater.bulk.send import Rejected
 from highwater.bulk.write import PacedWrite, WriteProgress, refuse
 from highwater.core.pacing import Start
@@ -81,7 +81,7 @@ def transform(
     """
     shared = pacer_for("transform", pacer, budget, session, coordinator)
     paced: Any = {"start": start, "allow_throttles": allow_throttles, "coordinator": coordinator}
-    scan = PacedScan(
+    scan = TableScan(
         table=table,
         read=read,
         index=index,

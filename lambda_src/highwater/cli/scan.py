@@ -15,7 +15,7 @@ import boto3
 import click
 from botocore.exceptions import BotoCoreError
 
-from highwater import PacedScan, PacedWorkError, PaceError, ScanPlan, ScanProgress, SharedBudgetError
+from highwater import PacedWorkError, PaceError, ScanPlan, ScanProgress, SharedBudgetError, TableScan
 from highwater.bulk.checkpoint import Checkpoint
 from highwater.cli.items import ItemOutput, OutputError
 from highwater.cli.options import (
@@ -97,7 +97,7 @@ def scan(
     if resume and path is None:
         raise click.UsageError("--resume goes on with a file; give --to too")
     place = None if path is None else path.with_name(f"{path.name}.checkpoint")
-    paced = PacedScan(
+    paced = TableScan(
         table=table,
         read=read,
         **pacing,
@@ -125,7 +125,7 @@ def scan(
         say(f"{scanned:,} items read, {units:,.1f} read units consumed{shadow_text(pacing)}", err=True)
 
 
-def _run(paced: PacedScan, path: Path | None, place: Path | None, *, is_resumed: bool) -> tuple[int, float]:
+def _run(paced: TableScan, path: Path | None, place: Path | None, *, is_resumed: bool) -> tuple[int, float]:
     """Write all pages; return the items and units of the whole scan."""
     if place is not None and not is_resumed and Checkpoint.output_of(place) is not None:
         raise PacedWorkError(f"{place}: an earlier scan stopped here; go on with --resume, or delete it to begin anew")

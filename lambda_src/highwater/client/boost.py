@@ -153,7 +153,7 @@ def _alike(each: Iterable[T], key: Callable[[T], Hashable]) -> Iterable[list[T]]
 
 
 @dataclass(frozen=True, slots=True)
-class TargetState:
+class BoostedTarget:
     """How far the capacity of one target has come, in units per second.
 
     Attributes:
@@ -195,14 +195,14 @@ class BoostState:
     """
 
     is_ready: bool
-    targets: tuple[TargetState, ...]
+    targets: tuple[BoostedTarget, ...]
     notes: tuple[str, ...] = ()
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> BoostState:
         """Read the coordinator's JSON."""
         targets = tuple(
-            TargetState(each["target"], each["wanted"], each["floor"], each["provisioned"], each["is_ready"])
+            BoostedTarget(each["target"], each["wanted"], each["floor"], each["provisioned"], each["is_ready"])
             for each in document["targets"]
         )
         return cls(document["is_ready"], targets, tuple(document["notes"]))

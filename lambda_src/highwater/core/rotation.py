@@ -22,7 +22,7 @@ Kind = Literal["make", "raise", "lower", "recover", "export", "unprotect", "dele
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenTable:
+class PeriodTable:
     """A table of a time series as it is.
 
     Attributes:
@@ -117,7 +117,7 @@ class Rotation:
         """Whether the table of the period that begins at *start* is to be exported and deleted."""
         return self.retention is not None and now >= self.periods.next_period(start) + self.retention
 
-    def steps(self, seen: Mapping[str, SeenTable], now: datetime) -> Sequence[RotationStep]:
+    def steps(self, seen: Mapping[str, PeriodTable], now: datetime) -> Sequence[RotationStep]:
         """Return what is to be done now, at most one step for each table, the most urgent first.
 
         Args:
@@ -133,7 +133,7 @@ class Rotation:
         )
         return (*found, *(step for start, name in past for step in self._after_end(start, name, seen[name], now)))
 
-    def _before_end(self, start: datetime, seen: Mapping[str, SeenTable], now: datetime) -> RotationStep | None:
+    def _before_end(self, start: datetime, seen: Mapping[str, PeriodTable], now: datetime) -> RotationStep | None:
         """Return the step for a current or future table."""
         name = self.periods.name_for(start)
         is_ready = start - READY <= now
@@ -153,7 +153,7 @@ class Rotation:
             return RotationStep(kind="recover", table=name, why="point-in-time recovery is off")
         return None
 
-    def _after_end(self, start: datetime, name: str, table: SeenTable, now: datetime) -> Iterator[RotationStep]:
+    def _after_end(self, start: datetime, name: str, table: PeriodTable, now: datetime) -> Iterator[RotationStep]:
         """Yield the step for a past table, if there is one."""
         closes = self.periods.closes(start)
         if now < closes:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from highwater_lab.services.autoscaling import LOW_ALARM_POINTS, TargetTracking
 from highwater_local import ministack
-from highwater_local.autoscaling.records import PolicyRecord, Tables, TargetKey
+from highwater_local.autoscaling.records import PolicyRecord, ScaledTables, TargetKey
 from highwater_local.autoscaling.service import AutoScaling
 from highwater_local.cloudwatch import Alarms, is_of_auto_scaling
 
@@ -35,7 +35,7 @@ class TrackingAlarms:
         alarms: Evaluates the alarms.
     """
 
-    def __init__(self, autoscaling: Callable[[], AutoScaling], tables: Tables, alarms: Alarms) -> None:
+    def __init__(self, autoscaling: Callable[[], AutoScaling], tables: ScaledTables, alarms: Alarms) -> None:
         self._autoscaling = autoscaling
         self._tables = tables
         self._alarms = alarms

@@ -162,7 +162,7 @@ class ActivityRecord:
 _KEPT_ACTIVITIES: Final = 5000
 
 
-class Tables(Protocol):
+class ScaledTables(Protocol):
     """The interface of DynamoDB for auto scaling."""
 
     def capacity(self, key: TargetKey) -> int | None:
@@ -189,7 +189,7 @@ class Changes:
         activities: Each attempt, the newest first.
     """
 
-    def __init__(self, tables: Tables, now: Callable[[], datetime]) -> None:
+    def __init__(self, tables: ScaledTables, now: Callable[[], datetime]) -> None:
         self._tables = tables
         self._now = now
         self.activities: deque[ActivityRecord] = deque(maxlen=_KEPT_ACTIVITIES)

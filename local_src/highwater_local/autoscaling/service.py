@@ -18,9 +18,9 @@ from highwater_local.autoscaling.records import (
     ActivityRecord,
     Changes,
     PolicyRecord,
+    ScaledTables,
     ScheduledActionRecord,
     ServiceError,
-    Tables,
     TargetKey,
     TargetRecord,
 )
@@ -38,7 +38,7 @@ TIMING: Final = Timing()
 class AutoScaling:
     """Application Auto Scaling of one account and region."""
 
-    def __init__(self, account: str, region: str, tables: Tables, now: Callable[[], datetime]) -> None:
+    def __init__(self, account: str, region: str, tables: ScaledTables, now: Callable[[], datetime]) -> None:
         self._account = account
         self._region = region
         self._tables = tables

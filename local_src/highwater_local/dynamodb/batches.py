@@ -11,9 +11,9 @@ from highwater_local import ministack
 from highwater_local.dynamodb.call import (
     OK,
     Answer,
-    Call,
     Handler,
     Hashes,
+    MeteredCall,
     Throttled,
     cancelled,
     charging,
@@ -29,7 +29,7 @@ from highwater_local.dynamodb.wording import no_batch_text, rejected
 class Batches:
     """BatchWriteItem, BatchGetItem and BatchExecuteStatement, wrapping MiniStack's."""
 
-    def __init__(self, call: Callable[[str], Call]) -> None:
+    def __init__(self, call: Callable[[str], MeteredCall]) -> None:
         self._call = call
         self._write = ministack.batch_write.replace(self.write)
         self._get = ministack.batch_get.replace(self.get)
@@ -127,10 +127,10 @@ class _WouldWrite(Exception):
     """A transaction on trial has come to its first write."""
 
 
-class _Trial(Call):
+class _Trial(MeteredCall):
     """A call that ends before it writes anything, to see whether MiniStack rejects it."""
 
-    def write(self, table: Document, old: Document | None, new: Document | None) -> None:  # noqa: ARG002 - as `Call`
+    def write(self, table: Document, old: Document | None, new: Document | None) -> None:  # noqa: ARG002 - as `MeteredCall`
         """End the trial."""
         raise _WouldWrite
 
@@ -138,7 +138,7 @@ class _Trial(Call):
 class Transactions:
     """TransactWriteItems, TransactGetItems and ExecuteTransaction, wrapping MiniStack's."""
 
-    def __init__(self, call: Callable[..., Call]) -> None:
+    def __init__(self, call: Callable[..., MeteredCall]) -> None:
         self._call = call
         self._write = ministack.transact_write.replace(self.write)
         self._get = ministack.transact_get.replace(self.get)
@@ -190,7 +190,7 @@ class Transactions:
         call = self._call("ExecuteTransaction", is_strict=False, is_consistent=True, factor=_FACTOR)
         return self._told(self._run(call, self._execute, data), data, call)
 
-    def _run(self, call: Call, own: Handler, data: Document) -> Answer:
+    def _run(self, call: MeteredCall, own: Handler, data: Document) -> Answer:
         with charging(call):
             return own(data)
 
@@ -204,7 +204,7 @@ class Transactions:
             return None
         return None if answer[0] == OK or _is_cancelled(answer) else answer
 
-    def _judge(self, call: Call, actions: list[Action], charges: Charges) -> dict[int, Throttled]:
+    def _judge(self, call: MeteredCall, actions: list[Action], charges: Charges) -> dict[int, Throttled]:
         """Return the actions whose table lacks the capacity for the whole transaction."""
         held = {name: call.judge(*charge) for name, charge in charges.items()}
         return {
@@ -213,12 +213,12 @@ class Transactions:
             if (refused := held[table["TableName"]]) is not None
         }
 
-    def _cancel(self, call: Call, count: int, held: dict[int, Throttled]) -> Answer:
+    def _cancel(self, call: MeteredCall, count: int, held: dict[int, Throttled]) -> Answer:
         for refused in {id(refused): refused for refused in held.values()}.values():
             held_back(call, refused)
         return cancelled(count, held)
 
-    def _told(self, answer: Answer, data: Document, call: Call) -> Answer:
+    def _told(self, answer: Answer, data: Document, call: MeteredCall) -> Answer:
         return with_capacity(answer, data, call, is_list=True, is_transaction=True)
 
 

@@ -113,7 +113,7 @@ def _answer(code: str, body: dict[str, Any]) -> RawAnswer:
 _METERS = "_highwater_meters"
 Hashes = dict[str | None, int]
 # The present call, if any: actions of MiniStack itself, such as expiring items, are not charged
-CURRENT: ContextVar[Call | None] = ContextVar("call", default=None)
+CURRENT: ContextVar[MeteredCall | None] = ContextVar("call", default=None)
 
 
 def throttles_of(name: str, table: Document) -> Iterator[dict[str, Any]]:
@@ -133,7 +133,7 @@ def meters_of(table: Document, second: int | None = None) -> TableMeters:
 
 
 @dataclass(slots=True)
-class Call:
+class MeteredCall:
     """The units charged to a call, by table.
 
     Attributes:
@@ -208,7 +208,7 @@ class Call:
         meters.refuse(refusals, charge, hashes, self.second)
         return Throttled(refusals, str(table["TableArn"]))
 
-    def join(self, other: Call) -> None:
+    def join(self, other: MeteredCall) -> None:
         """Add another call's charges to this call's."""
         for key, charge in other.charges.items():
             known = self.charges.setdefault(key, Charge(charge.dimension))
@@ -225,7 +225,7 @@ class Call:
 
 
 @contextmanager
-def charging(call: Call | None) -> Iterator[None]:
+def charging(call: MeteredCall | None) -> Iterator[None]:
     """Charge MiniStack's reads and writes in this block to *call*; charge nothing if it is `None`."""
     token = CURRENT.set(call)
     try:
@@ -260,7 +260,7 @@ def write_charge(table: Document, old: Document | None, new: Document | None, fa
 
 
 def page_charge(
-    call: Call, table: Document, index: str | None, page: Iterable[Document], *, is_last: bool
+    call: MeteredCall, table: Document, index: str | None, page: Iterable[Document], *, is_last: bool
 ) -> tuple[Charge, Hashes]:
     """Return the cost of a page of a query or a scan, rounded once, for the table or the index that is read.
 
@@ -323,7 +323,7 @@ Handler = Callable[[Document], Answer]
 OK: Final = 200
 
 
-def held_back(call: Call, held: Throttled) -> Answer:
+def held_back(call: MeteredCall, held: Throttled) -> Answer:
     """Build the throttling error for a request that was not admitted."""
     table = held.table_name
     found = ministack.find_table(table)
@@ -332,7 +332,7 @@ def held_back(call: Call, held: Throttled) -> Answer:
     return held.answer()
 
 
-def with_capacity(answer: Answer, data: Document, call: Call, *, is_list: bool = False, **more: bool) -> Answer:
+def with_capacity(answer: Answer, data: Document, call: MeteredCall, *, is_list: bool = False, **more: bool) -> Answer:
     """Return the answer, with the consumed capacity if that was requested."""
     level = data.get("ReturnConsumedCapacity", "NONE")
     status, headers, body = answer

@@ -15,8 +15,8 @@ from highwater_local.dynamodb.call import (
     CURRENT,
     OK,
     Answer,
-    Call,
     Handler,
+    MeteredCall,
     Throttled,
     charging,
     held_back,
@@ -61,9 +61,9 @@ class DataPlane:
         Selects()
         Duplicates()
 
-    def call(self, operation: str, **more: Any) -> Call:
+    def call(self, operation: str, **more: Any) -> MeteredCall:
         """Return a call that begins now."""
-        return Call(operation, self._second(), **more)
+        return MeteredCall(operation, self._second(), **more)
 
     def _of_table(self, operation: str, own: Handler) -> Handler:
         """Wrap an operation on one table."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
-from highwater_lab.physics import Cause, KeyDistribution, OnDemand, Partitions, Provisioned
+from highwater_lab.physics import Cause, KeyDistribution, OnDemandThroughput, Partitions, Provisioned
 from highwater_lab.physics.partitions import PARTITION_QUANTA
 from highwater_lab.physics.throughput import PEAK_AGE_MINUTES
 from highwater_lab.services.update_table import CapacityControl, ChangeKind
@@ -31,7 +31,7 @@ def hash_of(key: object) -> int:
     return int.from_bytes(digest[:4], "big")
 
 
-class Meter:
+class ThroughputMeter:
     """The available throughput of one dimension of one resource in this second, and its consumption by minute.
 
     All requests of a second share the throughput available at its start, so a second here is like a second of the
@@ -46,7 +46,7 @@ class Meter:
     """
 
     def __init__(
-        self, dimension: Dimension, throughput: Provisioned | OnDemand, partitions: Partitions, second: int
+        self, dimension: Dimension, throughput: Provisioned | OnDemandThroughput, partitions: Partitions, second: int
     ) -> None:
         self.dimension = dimension
         self.throughput = throughput
@@ -90,7 +90,7 @@ class Meter:
 
     def warm_to(self, units: int) -> None:
         """On demand, serve at least *units* at once from now on."""
-        if isinstance(self.throughput, OnDemand):
+        if isinstance(self.throughput, OnDemandThroughput):
             self.throughput.warm_to(units)
 
     def units_at(self, second: int) -> int:
@@ -106,7 +106,7 @@ class Meter:
         taken = self._by_partition[place]
         if taken and taken + amount > PARTITION_QUANTA[self.dimension]:
             return Cause.KEY_RANGE
-        if isinstance(self.throughput, OnDemand):
+        if isinstance(self.throughput, OnDemandThroughput):
             most, cause = self.throughput.room()
             return cause if self._spent and self._spent + amount > most else None
         bucket = self.throughput.bucket
@@ -134,7 +134,7 @@ class Meter:
 
     def _end_minutes(self, first: int, last: int) -> None:
         """Close the minutes from *first* to before *last*."""
-        if isinstance(self.throughput, OnDemand):
+        if isinstance(self.throughput, OnDemandThroughput):
             # after this many idle minutes nothing changes any more
             for minute in range(first, min(last, first + PEAK_AGE_MINUTES + 2)):
                 self.throughput.end_minute(self.consumed[minute])
@@ -180,7 +180,7 @@ class _ResourceMeters:
 
     control: CapacityControl
     is_on_demand: bool
-    meters: dict[Dimension, Meter]
+    meters: dict[Dimension, ThroughputMeter]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,13 +237,13 @@ class TableMeters:
         """Whether a change of provisioned units or of the billing mode is in progress."""
         return self.control(index, second).is_changing(second) or self.switch is not None
 
-    def each(self, second: int) -> Iterator[tuple[str | None, Dimension, Meter]]:
+    def each(self, second: int) -> Iterator[tuple[str | None, Dimension, ThroughputMeter]]:
         """Yield every meter of the table and its indexes, advanced to *second*."""
         for index in (None, *indexes_of(self._table)):
             for dimension, meter in self.of(index, second).items():
                 yield index, dimension, meter
 
-    def of(self, index: str | None, second: int) -> Mapping[Dimension, Meter]:
+    def of(self, index: str | None, second: int) -> Mapping[Dimension, ThroughputMeter]:
         """Return the meters of the table (`None`) or of an index, advanced to *second*."""
         record = self._record(index)
         found = self._resources.get(index)
@@ -346,15 +346,16 @@ class TableMeters:
         else:
             units = _NOTHING if has_no_capacity else units_of(record.get("ProvisionedThroughput"))
             control = CapacityControl(units, _WARM if has_no_capacity else None)
-        throughput: dict[Dimension, Provisioned | OnDemand]
+        throughput: dict[Dimension, Provisioned | OnDemandThroughput]
         if has_no_capacity:
             most = (record.get("OnDemandThroughput") or {}) if index is None else {}
             throughput = {
-                d: OnDemand(d, control.partitions, control.mark[d], _limit(most.get(_MOST[d]))) for d in Dimension
+                d: OnDemandThroughput(d, control.partitions, control.mark[d], _limit(most.get(_MOST[d])))
+                for d in Dimension
             }
         else:
             throughput = {d: Provisioned(d, control.units[d], control.partitions) for d in Dimension}
-        meters = {d: Meter(d, throughput[d], control.partitions, second) for d in Dimension}
+        meters = {d: ThroughputMeter(d, throughput[d], control.partitions, second) for d in Dimension}
         for dimension, old in before.meters.items() if before else ():
             # measurements are kept when the billing mode changes
             meter = meters[dimension]

@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from highwater_local import ministack
-from highwater_local.dynamodb.call import CURRENT, OK, Answer, Call, charging, meters_of
+from highwater_local.dynamodb.call import CURRENT, OK, Answer, MeteredCall, charging, meters_of
 from highwater_local.dynamodb.resources import Document
 
 _INVALID: Final = "One or more parameter values were invalid: "
@@ -184,7 +184,7 @@ class Selects:
         call.has_to_fetch = not contains(table, parsed["index"], asked)
         return self._page(call, table, parsed, parsed["index"], [str(key["AttributeName"]) for key in schema])
 
-    def _page(self, call: Call, table: Document, parsed: Document, index: str | None, keys: list[str]) -> Answer:
+    def _page(self, call: MeteredCall, table: Document, parsed: Document, index: str | None, keys: list[str]) -> Answer:
         items = _read_items(table, parsed, keys)
         unique = [*keys, *(name for name in (table["pk_name"], table["sk_name"]) if name and name not in keys)]
         order, is_descending = parsed.get("order") or (None, False)

@@ -9,7 +9,7 @@ from highwater_local.strict.express import Express
 from highwater_local.strict.names import Names
 from highwater_local.strict.permissions import Permissions
 from highwater_local.strict.rates import Rates
-from highwater_local.strict.request import Answer, Request
+from highwater_local.strict.request import Answer, CheckedRequest
 from highwater_local.strict.roles import Boundaries, FunctionRoles, RolePolicies
 
 
@@ -33,6 +33,6 @@ class Checks:
             Express(second, timing, is_always=is_express).refusal,
         )
 
-    def refusal(self, request: Request) -> Answer | None:
+    def refusal(self, request: CheckedRequest) -> Answer | None:
         """Return the rejection of a request by a strict cloud, `None` if the service is to answer."""
         return next((found for refuse in self._refusals if (found := refuse(request)) is not None), None)

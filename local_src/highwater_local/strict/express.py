@@ -21,7 +21,7 @@ from highwater_local import ministack
 from highwater_local.dynamodb.call import meters_of
 from highwater_local.dynamodb.tables import being_created
 from highwater_local.strict.permissions import role_of_token
-from highwater_local.strict.request import Answer, Request, refused
+from highwater_local.strict.request import Answer, CheckedRequest, refused
 
 Document = dict[str, Any]
 _STANDARD, _EXPRESS = "STANDARD", "EXPRESS"
@@ -50,7 +50,7 @@ _ROLE, _POLICY = "AWS::IAM::Role", "AWS::IAM::Policy"
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
+class StackDeployment:
     """How an operation on a stack is carried out.
 
     Attributes:
@@ -62,7 +62,7 @@ class Deployment:
     has_rollback: bool
 
     @classmethod
-    def of(cls, request: Document, is_always_express: bool) -> Deployment:
+    def of(cls, request: Document, is_always_express: bool) -> StackDeployment:
         """Return what a request asks for: rollback is on by default, in express mode off."""
         is_express = is_always_express or _text(request, "DeploymentConfig.Mode") == _EXPRESS
         disabled = _text(request, "DeploymentConfig.DisableRollback") or _text(request, "DisableRollback")
@@ -76,10 +76,10 @@ class Deployment:
         return f"<DeploymentConfig><Mode>{mode}</Mode><DisableRollback>{disables}</DisableRollback></DeploymentConfig>"
 
 
-_DEFAULT: Final = Deployment(is_express=False, has_rollback=True)
+_DEFAULT: Final = StackDeployment(is_express=False, has_rollback=True)
 _RECORD: Final = "_deployment"
 # of the operation to which the present request or background task belongs
-_present: ContextVar[Deployment] = ContextVar("present", default=_DEFAULT)
+_present: ContextVar[StackDeployment] = ContextVar("present", default=_DEFAULT)
 
 
 class ReplacementError(ValueError):
@@ -122,7 +122,7 @@ class Express:
             for action in ("create", "update"):
                 ministack.wrap_resource_handler(kind, action, partial(self._permitting, kind))
 
-    def refusal(self, request: Request) -> Answer | None:
+    def refusal(self, request: CheckedRequest) -> Answer | None:
         """Return DynamoDB's rejection of a request about a table that is being created, `None` for any other."""
         if request.service != "dynamodb":
             return None
@@ -175,7 +175,7 @@ class Express:
 
 
 @contextmanager
-def _carrying_out(deployment: Deployment) -> Iterator[None]:
+def _carrying_out(deployment: StackDeployment) -> Iterator[None]:
     """Tell the background tasks that begin in this block, which copy the context, how to do their work."""
     before = _present.set(deployment)
     try:
@@ -186,7 +186,7 @@ def _carrying_out(deployment: Deployment) -> Iterator[None]:
 
 def _operate(is_always: bool, own: Callable[[Document], Any], request: Document) -> Any:
     """Create, update or delete a stack."""
-    deployment = Deployment.of(request, is_always)
+    deployment = StackDeployment.of(request, is_always)
     stack = ministack.find_stack(_text(request, "StackName"))
     is_update = _text(request, "Action") == "UpdateStack"
     return _carry_out(own, request, deployment, stack if is_update else None)
@@ -194,7 +194,7 @@ def _operate(is_always: bool, own: Callable[[Document], Any], request: Document)
 
 def _prepare(is_always: bool, own: Callable[[Document], Any], request: Document) -> Any:
     """Create a change set, which its execution carries out as this request asks for."""
-    deployment = Deployment.of(request, is_always)
+    deployment = StackDeployment.of(request, is_always)
     stack = ministack.find_stack(_text(request, "StackName"))
     if stack is not None and (wrong := _follow_up_refusal(stack, deployment)) is not None:
         return ministack.query_error("ValidationError", wrong)
@@ -211,12 +211,12 @@ def _execute(own: Callable[[Document], Any], request: Document) -> Any:
         return own(request)
     deployment = found.get(_RECORD, _DEFAULT)
     if not deployment.is_express:
-        deployment = Deployment(is_express=False, has_rollback=_text(request, "DisableRollback") != "true")
+        deployment = StackDeployment(is_express=False, has_rollback=_text(request, "DisableRollback") != "true")
     return _carry_out(own, request, deployment, ministack.find_stack(found["StackName"]))
 
 
 def _carry_out(
-    own: Callable[[Document], Any], request: Document, deployment: Deployment, failed: Document | None
+    own: Callable[[Document], Any], request: Document, deployment: StackDeployment, failed: Document | None
 ) -> Any:
     """Start an operation; *failed* is the stack that it updates, which may be in a failed state."""
     status = "" if failed is None else failed["StackStatus"]
@@ -242,9 +242,9 @@ def _carry_out(
     return answer
 
 
-def _follow_up_refusal(stack: Document, deployment: Deployment) -> str | None:
+def _follow_up_refusal(stack: Document, deployment: StackDeployment) -> str | None:
     """Return why an operation may not follow the one that failed, `None` if it may."""
-    failed: Deployment = stack.get(_RECORD, _DEFAULT)
+    failed: StackDeployment = stack.get(_RECORD, _DEFAULT)
     if stack["StackStatus"] in _FAILED and failed.is_express and not deployment.is_express:
         return _FOLLOW_UP.format(status=stack["StackStatus"])
     return None

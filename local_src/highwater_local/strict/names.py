@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from highwater_local import ministack
-from highwater_local.strict.request import Answer, Request, refused
+from highwater_local.strict.request import Answer, CheckedRequest, refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class Names:
                 place[0], "create", partial(_checking, place[1], partial(_by_service, *asked))
             )
 
-    def refusal(self, request: Request) -> Answer | None:
+    def refusal(self, request: CheckedRequest) -> Answer | None:
         """Return the rejection of a request with an invalid name, `None` for any other."""
         found = _REQUESTS.get(request.action or "")
         if found is None:

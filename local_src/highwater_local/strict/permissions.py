@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from highwater_local import ministack
-from highwater_local.strict.request import AUTOSCALING_SERVICE, Need, Request
+from highwater_local.strict.request import AUTOSCALING_SERVICE, CheckedRequest, Need
 
 Document = dict[str, Any]
 # A partition key is compared for equality only: `name = :value` or `:value = name`
@@ -260,7 +260,7 @@ class Permissions:
         for credentials in ministack.FUNCTION_CREDENTIALS:
             credentials.replace(_credentials(credentials.now))
 
-    def refusal(self, request: Request) -> Answer | None:
+    def refusal(self, request: CheckedRequest) -> Answer | None:
         """Return the denial of a request that its role does not allow, `None` for any other."""
         is_url = request.path.startswith(URL_PATH)
         caller = role_of_token(request.headers.get("x-amz-security-token", ""))
@@ -299,7 +299,7 @@ def role_of_token(token: str) -> tuple[str, str] | None:
     return role, function
 
 
-def _role_of_session(request: Request) -> tuple[str, str] | None:
+def _role_of_session(request: CheckedRequest) -> tuple[str, str] | None:
     """Return the role and the session's name of credentials issued by AssumeRole."""
     known = ministack.caller_identity(ministack.access_key_of(request.headers)) or {}
     kind, _, names = str(known.get("userArn", "")).rpartition(":")[2].partition("/")
@@ -307,7 +307,7 @@ def _role_of_session(request: Request) -> tuple[str, str] | None:
     return (role, session) if kind == "assumed-role" else None
 
 
-def _url_needs(request: Request) -> Iterator[Need]:
+def _url_needs(request: CheckedRequest) -> Iterator[Need]:
     """Yield the permissions that a caller of a function's URL needs: two actions, since October 2025.
 
     Source: AWS Lambda Developer Guide, "Control access to Lambda function URLs", read 2026-11.
@@ -326,7 +326,7 @@ def _credentials(own: Any) -> Any:
     return credentials
 
 
-def _needs(request: Request, region: str, account: str) -> Iterator[Need]:
+def _needs(request: CheckedRequest, region: str, account: str) -> Iterator[Need]:
     """Yield the permissions that the caller needs, each action on each resource."""
     action = request.action
     assert action is not None  # noqa: S101 - the caller looked
@@ -346,7 +346,7 @@ def _needs(request: Request, region: str, account: str) -> Iterator[Need]:
         yield Need("iam:PassRole", str(request.document.get("Target", {}).get("RoleArn", "*")))
 
 
-def _autoscaling_needs(request: Request, action: str, region: str, account: str) -> Iterator[Need]:
+def _autoscaling_needs(request: CheckedRequest, action: str, region: str, account: str) -> Iterator[Need]:
     if action in _ON_EVERYTHING:
         yield Need(action, "*")
         return
@@ -360,7 +360,7 @@ def _autoscaling_needs(request: Request, action: str, region: str, account: str)
             yield Need(each, alarm, is_asked_by_service=True)
 
 
-def _event_needs(request: Request, region: str, account: str) -> Iterator[Need]:
+def _event_needs(request: CheckedRequest, region: str, account: str) -> Iterator[Need]:
     """Yield the permission for each event, on its bus, with its source and type.
 
     Source: Amazon EventBridge User Guide, "Using IAM policy conditions in Amazon EventBridge", read 2026-11.
@@ -372,7 +372,7 @@ def _event_needs(request: Request, region: str, account: str) -> Iterator[Need]:
         yield Need("events:PutEvents", arn, of)
 
 
-def _arns(request: Request, action: str, region: str, account: str) -> list[str]:
+def _arns(request: CheckedRequest, action: str, region: str, account: str) -> list[str]:
     """Return the resources of a request, `*` if the action has no resource-level permissions."""
     if action in _ON_EVERYTHING:
         return ["*"]
@@ -400,7 +400,7 @@ def _arns(request: Request, action: str, region: str, account: str) -> list[str]
             return [ministack.resource_arn_of(*arguments, request.parameters, region, account)]
 
 
-def _conditions(request: Request, need: Need) -> dict[str, Any]:
+def _conditions(request: CheckedRequest, need: Need) -> dict[str, Any]:
     """Return the values for the conditions of policies, by condition keys in lower case."""
     context: dict[str, Any] = {"aws:tagkeys": None} | dict(need.conditions)
     if request.path.startswith(URL_PATH):
@@ -427,7 +427,7 @@ def _missed(actions: list[str]) -> Answer:
     return 400, {"content-type": "application/x-amz-json-1.1"}, body
 
 
-def _denied(request: Request, need: Need, principal: str, reason: str) -> Answer:
+def _denied(request: CheckedRequest, need: Need, principal: str, reason: str) -> Answer:
     message = f"User: {principal} is not authorized to perform: {need.action} on resource: {need.arn} {reason}"
     if request.path.startswith(URL_PATH):
         return 403, {"content-type": "application/json"}, json.dumps({"Message": _FORBIDDEN_URL}).encode()

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from highwater_local import ministack
-from highwater_local.strict.request import Answer, Request, refused
+from highwater_local.strict.request import Answer, CheckedRequest, refused
 
 # Quotas per second, for a StartTime at most three hours ago, and for an earlier one
 RECENT: Final = "datapoints of the last three hours"
@@ -19,7 +19,7 @@ _RECENT_SECONDS: Final = 3 * 3600
 _PERIOD: Final = re.compile(r"MetricDataQueries\.member\.\d+\.MetricStat\.Period", re.ASCII)
 
 
-def asked_datapoints(request: Request, second: int) -> tuple[str, int]:
+def asked_datapoints(request: CheckedRequest, second: int) -> tuple[str, int]:
     """Return the quota that applies to a request in that *second*, and the number of datapoints that it uses."""
     start, end = (_instant(request.member(name)) for name in ("StartTime", "EndTime"))
     if start is None or end is None:
@@ -29,7 +29,7 @@ def asked_datapoints(request: Request, second: int) -> tuple[str, int]:
     return quota, sum(-(-int(end - start) // period) for period in _periods(request) if period > 0 and end > start)
 
 
-def _periods(request: Request) -> list[int]:
+def _periods(request: CheckedRequest) -> list[int]:
     """Return the period of each query of a metric in seconds; expressions themselves request no datapoints."""
     queries = request.document.get("MetricDataQueries")
     found = [each["MetricStat"].get("Period") for each in queries or [] if isinstance(each.get("MetricStat"), dict)]
@@ -73,7 +73,7 @@ class Rates:
         self._counted: Counter[tuple[str, str, str]] = Counter()
         self._at = 0
 
-    def refusal(self, request: Request) -> Answer | None:
+    def refusal(self, request: CheckedRequest) -> Answer | None:
         """Return the rejection of a call above the rate, `None` for any other."""
         now = self._second()
         if request.action == _METRIC_DATA:

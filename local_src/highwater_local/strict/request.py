@@ -17,7 +17,7 @@ AUTOSCALING_SERVICE: Final = "application-autoscaling"
 
 
 @dataclass(frozen=True)
-class Request:
+class CheckedRequest:
     """A request.
 
     Attributes:
@@ -97,7 +97,7 @@ class Need:
 Answer = tuple[int, dict[str, str], bytes]
 
 
-def refused(request: Request, code: str, message: str, older_code: str) -> Answer:
+def refused(request: CheckedRequest, code: str, message: str, older_code: str) -> Answer:
     """Return the answer with that error, which has another code in the older query protocol."""
     if "json" in request.headers.get("content-type", ""):
         body = json.dumps({"__type": code, "message": message}).encode()

@@ -104,7 +104,7 @@ class DrainSeries:
         return max(min(throttled, default=MOST_SECONDS), BELIEVED_SECONDS)
 
 
-class Drain(NamedTuple):
+class BucketDrain(NamedTuple):
     """A stretch of demand above a capacity.
 
     Attributes:
@@ -124,13 +124,13 @@ class Drain(NamedTuple):
         return 2 * highest_units <= 3 * self.highest_units and 2 * self.highest_units <= 3 * highest_units
 
 
-def drains(demand: Sequence[int | None], capacity_units: int) -> list[Drain]:
+def drains(demand: Sequence[int | None], capacity_units: int) -> list[BucketDrain]:
     """Return the stretches of *demand*, units by minute, above a capacity in units per second, oldest first.
 
     A drain begins with a minute above capacity. It ends when the bucket is full again, or after three minutes within
     capacity, or with the last minute.
     """
-    found: list[Drain] = []
+    found: list[BucketDrain] = []
     fill = 60 * capacity_units
     above = calm = 0
     for at, each in enumerate(demand):
@@ -148,10 +148,10 @@ def drains(demand: Sequence[int | None], capacity_units: int) -> list[Drain]:
             if value > highest:
                 highest = value
         if above <= 0 or calm >= _CALM_MINUTES:
-            found.append(Drain(most, minutes, consumed, highest))
+            found.append(BucketDrain(most, minutes, consumed, highest))
             above = calm = 0
     if above > 0:
-        found.append(Drain(most, minutes, consumed, highest))
+        found.append(BucketDrain(most, minutes, consumed, highest))
     return found
 
 
@@ -263,7 +263,7 @@ def is_expected_so_far(
     for units in (*consumed[-_SPIKE_MINUTES:], *later):
         excess = max(0, excess + (units or 0) - 60 * capacity_units)
     found = drains(consumed, capacity_units)[-_SPIKES_BEFORE:]
-    return _serves(found, Drain(excess, 1, 0, 0), capacity_units, burst_seconds)
+    return _serves(found, BucketDrain(excess, 1, 0, 0), capacity_units, burst_seconds)
 
 
 def _used(burst_seconds: int) -> int:
@@ -275,16 +275,16 @@ def _spike_limit(average: int) -> int:
     return 60 * average * _SPIKE_PERCENT // 100
 
 
-def _before(found: Sequence[Drain], highest_units: int) -> list[Drain]:
+def _before(found: Sequence[BucketDrain], highest_units: int) -> list[BucketDrain]:
     """Return the last three of the drains that were about as high as *highest_units* in a minute."""
     return [drain for drain in found if drain.is_like(highest_units)][-_SPIKES_BEFORE:]
 
 
-def _are_spikes(found: Sequence[Drain]) -> bool:
+def _are_spikes(found: Sequence[BucketDrain]) -> bool:
     return bool(found) and max(drain.minutes for drain in found) <= _SPIKE_MINUTES
 
 
-def _serves(found: Sequence[Drain], now: Drain, capacity_units: int, burst_seconds: int) -> bool:
+def _serves(found: Sequence[BucketDrain], now: BucketDrain, capacity_units: int, burst_seconds: int) -> bool:
     """Whether the bucket serves the drains *found*, and the one under way is no larger."""
     if not _are_spikes(found):
         return False

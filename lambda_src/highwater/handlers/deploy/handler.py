@@ -75,7 +75,7 @@ class Deployment:
     cloudwatch: Callable[[str | None], CloudWatchClient] = cloudwatch_client
     ssm: Callable[[], SSMClient] = parameters.client
     stacks: Callable[[], CloudFormationClient] = region.client
-    answer: Callable[[dict[str, Any], response.Outcome], None] = response.answer
+    answer: Callable[[dict[str, Any], response.EventOutcome], None] = response.answer
     invoke: Callable[[str, dict[str, Any]], None] = invoke
 
     def serve(self, event: dict[str, Any], patience: Patience) -> None:
@@ -100,7 +100,7 @@ class Deployment:
         if not event.get("HighwaterAnswered"):
             self.answer(event, outcome)
 
-    def _serve(self, event: dict[str, Any], patience: Patience) -> response.Outcome | None:
+    def _serve(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome | None:
         serve = {
             FLOORS_TYPE: self._floors,
             MARKS_TYPE: self._marks,
@@ -113,7 +113,7 @@ class Deployment:
             raise ValueError(message)
         return serve[kind](event, patience)
 
-    def _floors(self, event: dict[str, Any], patience: Patience) -> response.Outcome | None:
+    def _floors(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome | None:
         properties = event["ResourceProperties"]
         table = properties["TableName"]
         clients = self.dynamodb(None), self.autoscaling(None)
@@ -140,7 +140,7 @@ class Deployment:
 
     def _raise_later(
         self, event: dict[str, Any], clients: tuple[DynamoDBClient, ApplicationAutoScalingClient], patience: Patience
-    ) -> response.Outcome | None:
+    ) -> response.EventOutcome | None:
         """Continue after CloudFormation was answered, in other invocations, until the table's indexes are built."""
         properties = event["ResourceProperties"]
         try:
@@ -155,7 +155,7 @@ class Deployment:
         """Start another invocation to continue with an event whose answer is sent to CloudFormation now."""
         self._invoke_itself(event | {"HighwaterAnswered": True, "HighwaterInvocations": 1}, patience)
 
-    def _wait_on(self, event: dict[str, Any], given_up: str, patience: Patience) -> response.Outcome | None:
+    def _wait_on(self, event: dict[str, Any], given_up: str, patience: Patience) -> response.EventOutcome | None:
         """Start another invocation to continue waiting; after half a day, fail with the text *given_up*."""
         invocations = event["HighwaterInvocations"]
         if invocations >= MAX_AWAITING_INVOCATIONS:
@@ -196,11 +196,11 @@ class Deployment:
             # a deletion must not fail because its permission was deleted first
             return False
 
-    def _marks(self, event: dict[str, Any], patience: Patience) -> response.Outcome | None:
+    def _marks(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome | None:
         continue_later = partial(self._invoke_itself, patience=patience)
         return marks.serve(event, self.dynamodb(None), patience, continue_later)
 
-    def _aftermath(self, event: dict[str, Any], patience: Patience) -> response.Outcome | None:
+    def _aftermath(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome | None:
         client, stack, properties = self.stacks(), event["StackId"], event["ResourceProperties"]
         if event["RequestType"] == "Delete":
             return self._lower_capacity(properties, patience)
@@ -232,7 +232,7 @@ class Deployment:
         done = floors.assert_floors(properties["TableName"], properties["Plan"], *clients, patience)
         return response.success(done.reason)
 
-    def _after_express(self, event: dict[str, Any], patience: Patience) -> response.Outcome | None:
+    def _after_express(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome | None:
         """Set the floors after an update in express mode.
 
         Nothing is rolled back if such an update fails between the targets and their floors. If the next one brings
@@ -267,14 +267,14 @@ class Deployment:
             # the permission may have been part of the failed deploy, and be deleted
             logger.warning("the scaler's plan is left as it is: %s", refused)
 
-    def _lower_capacity(self, properties: dict[str, Any], patience: Patience) -> response.Outcome:
+    def _lower_capacity(self, properties: dict[str, Any], patience: Patience) -> response.EventOutcome:
         plan = teardown.find_plan(properties["Plan"])
         if isinstance(plan, str):
             return response.success(plan)
         clients = self.dynamodb(None), self.autoscaling(None), self.cloudwatch(None)
         return response.success(teardown.lower_capacity(properties["TableName"], plan, *clients, patience))
 
-    def _scaled(self, event: dict[str, Any], patience: Patience) -> response.Outcome:
+    def _scaled(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome:
         properties = event["ResourceProperties"]
         table, region = properties["TableName"], properties.get("Region")
         if event["RequestType"] == "Delete":

@@ -17,7 +17,7 @@ from highwater.aws.tables import (
     TableNotFoundError,
 )
 from highwater.core.units import Units
-from highwater.handlers.deploy.response import Outcome, failure, success
+from highwater.handlers.deploy.response import EventOutcome, failure, success
 from highwater.handlers.deploy.waiting import MAX_AWAITING_INVOCATIONS, Patience, TimeIsUpError
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def serve(
     dynamodb: DynamoDBClient,
     patience: Patience,
     continue_later: Callable[[dict[str, Any]], None],
-) -> Outcome | None:
+) -> EventOutcome | None:
     """Work on one event; return `None` if another invocation continues the work and answers CloudFormation."""
     table = event["ResourceProperties"]["TableName"]
     progress = Progress.of(event)
@@ -184,7 +184,7 @@ def serve(
         return _continue_later(job, event, continue_later)
 
 
-def _work(job: MarksJob, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None]) -> Outcome:
+def _work(job: MarksJob, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None]) -> EventOutcome:
     progress = job.progress
     if progress.awaited:
         if not job.wait_for_indexes(progress.awaited, event["RequestId"]):
@@ -204,7 +204,7 @@ def _work(job: MarksJob, event: dict[str, Any], continue_later: Callable[[dict[s
 
 def _await_indexes(
     job: MarksJob, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None], done: str
-) -> Outcome:
+) -> EventOutcome:
     """Start another invocation to raise the marks of indexes that are being built, and let the deploy continue."""
     progress = job.progress
     awaited = progress.building or progress.blocking
@@ -221,7 +221,7 @@ def _marks(properties: dict[str, Any]) -> dict[str | None, Units]:
 
 def _continue_later(
     job: MarksJob, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None]
-) -> Outcome | None:
+) -> EventOutcome | None:
     """Start another invocation to continue the work; return an outcome if the deploy can continue or has failed."""
     progress = job.progress
     if progress.awaited:

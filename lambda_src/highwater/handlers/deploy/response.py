@@ -15,7 +15,7 @@ _LOOPBACK = (("http", "localhost"), ("http", "127.0.0.1"))
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class EventOutcome:
     """Whether an event succeeded, and a sentence with the reason."""
 
     ok: bool
@@ -27,17 +27,17 @@ class Outcome:
         return {"ok": self.ok, "reason": self.reason}
 
 
-def success(reason: str) -> Outcome:
+def success(reason: str) -> EventOutcome:
     """Return the outcome with which CloudFormation continues."""
-    return Outcome(True, reason)
+    return EventOutcome(True, reason)
 
 
-def failure(reason: str) -> Outcome:
+def failure(reason: str) -> EventOutcome:
     """Return the outcome on which CloudFormation rolls back."""
-    return Outcome(False, reason)
+    return EventOutcome(False, reason)
 
 
-def answer(event: dict[str, Any], outcome: Outcome) -> None:
+def answer(event: dict[str, Any], outcome: EventOutcome) -> None:
     """Send the outcome to the response URL of the event.
 
     Raises:
@@ -68,7 +68,7 @@ def physical_id(event: dict[str, Any]) -> str:
     return str(event.get("PhysicalResourceId") or event["LogicalResourceId"])
 
 
-def _body(event: dict[str, Any], outcome: Outcome) -> bytes:
+def _body(event: dict[str, Any], outcome: EventOutcome) -> bytes:
     """The response as JSON. The reason is shortened until the response has at most 4,096 bytes."""
     reason = outcome.reason
     while True:
