@@ -12,9 +12,12 @@ import json
 import logging
 import os
 import signal
+import socket
 import sys
 import time
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from email.utils import format_datetime
 from typing import Any
@@ -246,27 +249,40 @@ def _end_with_caller(lifeline: int, loop: asyncio.AbstractEventLoop) -> None:
 
 async def serve(aws: LocalAws, given: argparse.Namespace) -> None:
     """Serve on the given sockets until a signal ends the server; web pages of the given origins may call the cloud."""
-    from hypercorn.asyncio import serve as hypercorn_serve
-    from hypercorn.config import Config
+    import uvicorn
 
-    config = Config()
-    # loopback only: the caller listens there already
-    config.bind = [f"fd://{descriptor}" for descriptor in given.socket]
-    config.keep_alive_timeout = 75
-    config.loglevel = "WARNING"
-    config.include_date_header = False
-    # at the end, do not wait for idle keep-alive connections
-    config.graceful_timeout = 1
-    stop = asyncio.Event()
+    class Server(uvicorn.Server):
+        """A server that leaves signals to this process."""
+
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+    config = uvicorn.Config(
+        Guard(aws, given.port, given.allow_origin),
+        http="httptools",
+        ws="wsproto",
+        lifespan="on",
+        loop="none",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=75,
+        # at the end, do not wait for idle keep-alive connections
+        timeout_graceful_shutdown=1,
+    )
+    server = Server(config)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, setattr, server, "should_exit", True)
     _end_with_caller(given.lifeline, loop)
     aws.timeline.run_in(loop)
     moves = aws.timeline.drive() if aws.clock.is_driven else aws.agenda.follow_clock()
     background = [loop.create_task(moves)]
     try:
-        await hypercorn_serve(Guard(aws, given.port, given.allow_origin), config, shutdown_trigger=stop.wait)
+        # loopback only: the caller listens there already
+        await server.serve([socket.socket(fileno=descriptor) for descriptor in given.socket])
     finally:
         for task in background:
             task.cancel()
@@ -297,7 +313,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     os.environ.pop("AWS_ENDPOINT_URL", None)
     try:
-        import hypercorn.asyncio  # noqa: F401 - looked for before anything starts
+        import uvicorn  # noqa: F401 - looked for before anything starts
 
         ministack.load()
         # functions inherit the environment, and their loggers this level

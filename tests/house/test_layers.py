@@ -70,7 +70,7 @@ ALLOWED = {
         "highwater_lab.services",
         "highwater_local",
         "botocore",
-        "hypercorn",
+        "uvicorn",
         "ministack",
     },
 }

@@ -48,8 +48,8 @@ def _python(program: str) -> subprocess.CompletedProcess[str]:
     [
         pytest.param(NONE, f"the local cloud needs MiniStack 1.5.33, but none is installed; {FIX}", id="not-installed"),
         pytest.param(
-            "sys.modules['hypercorn'] = None",
-            f"the local cloud lacks the library hypercorn; {FIX}",
+            "sys.modules['uvicorn'] = None",
+            f"the local cloud lacks the library uvicorn; {FIX}",
             id="no-web-server",
         ),
         pytest.param(
