@@ -16,8 +16,7 @@ import socket
 import sys
 import time
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from datetime import datetime
 from email.utils import format_datetime
 from typing import Any
@@ -251,13 +250,6 @@ async def serve(aws: LocalAws, given: argparse.Namespace) -> None:
     """Serve on the given sockets until a signal ends the server; web pages of the given origins may call the cloud."""
     import uvicorn
 
-    class Server(uvicorn.Server):
-        """A server that leaves signals to this process."""
-
-        @contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            yield
-
     config = uvicorn.Config(
         Guard(aws, given.port, given.allow_origin),
         http="httptools",
@@ -272,7 +264,9 @@ async def serve(aws: LocalAws, given: argparse.Namespace) -> None:
         # at the end, do not wait for idle keep-alive connections
         timeout_graceful_shutdown=1,
     )
-    server = Server(config)
+    server = uvicorn.Server(config)
+    # it would take signals for itself
+    server.capture_signals = nullcontext
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, setattr, server, "should_exit", True)
