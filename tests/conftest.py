@@ -31,6 +31,8 @@ def command(tmp_path: Path) -> Command:
 # The process of the CDK's classes reads this when the first test module imports them. tests/security asks for these
 # rules.
 os.environ["CDK_VALIDATION"] = "false"
+# The CDK's classes are unpacked once for a home, in some five seconds; many tests run commands with an empty home.
+os.environ.setdefault("JSII_RUNTIME_PACKAGE_CACHE_ROOT", str(Path.home() / ".cache" / "aws" / "jsii" / "package-cache"))
 # each run of the CDK CLI would start another process that reports to AWS
 os.environ["CDK_DISABLE_CLI_TELEMETRY"] = "true"
 
