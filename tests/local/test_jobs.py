@@ -177,8 +177,9 @@ def test_job_goes_on_past_fifteen_minutes_in_runs_that_end_in_time(cloud: LocalC
     while not ran or (ran[-1].progress or {})["state"] != "done":
         ran += _run(cloud, job, "14 minutes")
     assert len(ran) >= 4
-    # no page is begun later, and one takes 50 s, most of a lease
-    assert all(each.seconds <= 14 * 60 + 60 for each in ran)
+    # No page is begun later. One is paid for in up to 50 s, and what the one before took more than was expected of it
+    # comes first. `worker_handler` leaves two leases for that.
+    assert max(each.seconds for each in ran) <= 14 * 60 + 2 * 60
     assert _counts(ran) == Counter(NUMBERS)
 
 
