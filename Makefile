@@ -188,6 +188,10 @@ benchmark-drain: setup ## Ten thousand buffered writes to a table that throttles
 benchmark-latency: setup ## Units a second that paced work reaches where requests take 5 to 200 ms (offline, free; three minutes)
 	@$(BIN)/python -m research.latency
 
+.PHONY: benchmark-constants
+benchmark-constants: setup ## Each constant of the scaler's rules at other values, and what all traces but one choose for that one (offline, free; two hours). TRACES=folder
+	@$(BIN)/python -m research.constants $(if $(TRACES),--traces $(TRACES))
+
 .PHONY: benchmark-settings
 benchmark-settings: setup ## What each setting of the scaler buys, beside its neutral value (offline, free; a quarter of an hour). TRACES=folder
 	@$(BIN)/python -m research.settings $(if $(TRACES),--traces $(TRACES))

@@ -155,10 +155,10 @@ def drains(demand: Sequence[int | None], capacity_units: int) -> list[BucketDrai
     return found
 
 
-def highest_average(demand: Sequence[int | None], minutes: int = _AVERAGE_MINUTES) -> int:
-    """Return the highest average of so many *minutes* in a row, in units per second; of all where there are fewer."""
+def highest_average(demand: Sequence[int | None]) -> int:
+    """Return the highest average of ten minutes in a row, in units per second; of all where there are fewer."""
     values = [each or 0 for each in demand]
-    length = min(minutes, len(values))
+    length = min(_AVERAGE_MINUTES, len(values))
     if not length:
         return 0
     total = highest = sum(values[:length])
