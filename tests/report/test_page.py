@@ -9,7 +9,7 @@ import re
 import shutil
 import zlib
 from collections.abc import Iterator
-from datetime import time
+from datetime import time, timedelta
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -390,13 +390,17 @@ def test_long_runs_are_thinned_and_keep_peaks_and_throttles() -> None:
     assert throttled == pytest.approx(run.throttled_units)
 
 
-def test_steps_are_told_at_each_time() -> None:
+def test_steps_begin_where_capacity_changes_and_end_with_the_run() -> None:
     run = run_policy("declared", table(tracked(low=100)), writes(*[50] * 5, *[95] * 10))
     drawn = curves(run, run.target(WRITE))
     assert drawn.provisioned is not None
-    assert drawn.provisioned.at_each(drawn.times) == [100] * 11 + [136] * 4
+    changed, end = drawn.times[11], drawn.times[0] + timedelta(minutes=15)
+    assert drawn.provisioned.values == (100, 136, 136)
+    assert drawn.provisioned.times[0] == drawn.times[0]
+    assert changed - timedelta(minutes=1) < drawn.provisioned.times[1] <= changed
+    assert drawn.provisioned.times[2] == end
     assert drawn.floor is not None
-    assert set(drawn.floor.at_each(drawn.times)) == {100}
+    assert (drawn.floor.values, drawn.floor.times) == ((100, 100), (drawn.times[0], end))
     idle = run_policy("declared", table(tracked()), writes(0, 0))
     assert [target.dimension for target in shown_targets(idle)] == [WRITE], "READ is left out where nothing is asked"
     assert READ is not WRITE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -31,15 +31,6 @@ class Step:
 
     times: tuple[datetime, ...]
     values: tuple[int, ...]
-
-    def at_each(self, times: Sequence[datetime]) -> list[int]:
-        """Return the line's value at each of *times*, which must be in ascending order."""
-        values, position = [], 0
-        for at in times:
-            while position + 1 < len(self.times) and self.times[position + 1] <= at:
-                position += 1
-            values.append(self.values[position])
-        return values
 
 
 @dataclass(frozen=True, slots=True)
