@@ -68,7 +68,7 @@ def _stage(app: AppRehearsal) -> Iterator[str]:
     ]
     if said:
         items = "".join(f"<li>{html.escape(each)}</li>" for each in said)
-        yield f"<details><summary>In words</summary><ul>{items}</ul></details>"
+        yield f"<details open><summary>In words</summary><ul>{items}</ul></details>"
     for table in app.unknown():
         yield f"<p class='note'>{html.escape(sentence(table, app.against))}</p>"
     same = [table for table in app.tables if table not in shown and not table.unknown]
