@@ -189,7 +189,7 @@ benchmark-latency: setup ## Units a second that paced work reaches where request
 	@$(BIN)/python -m research.latency
 
 .PHONY: benchmark-constants
-benchmark-constants: setup ## Each constant of the scaler's rules at other values, and what all traces but one choose for that one (offline, free; two hours). TRACES=folder
+benchmark-constants: setup ## Each constant of the scaler's rules at other values, and what all traces but one choose for that one (offline, free; an hour or more). TRACES=folder
 	@$(BIN)/python -m research.constants $(if $(TRACES),--traces $(TRACES))
 
 .PHONY: benchmark-settings

@@ -32,8 +32,16 @@ html_title = f"{project} {version}"
 html_copy_source = False
 html_context = {"versions": os.environ.get("HIGHWATER_DOCS_VERSIONS", "").split()}
 templates_path = ["_templates"]
-_menu = ("brand", "search", "scroll-start", "navigation", "scroll-end")
-html_sidebars = {"**": [*(f"sidebar/{part}.html" for part in _menu[:-1]), "versions.html", f"sidebar/{_menu[-1]}.html"]}
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "versions.html",
+        "sidebar/scroll-end.html",
+    ]
+}
 myst_heading_anchors = 4
 napoleon_numpy_docstring = False
 autodoc_typehints = "signature"

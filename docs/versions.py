@@ -68,9 +68,8 @@ def build(repository: Path, out: Path) -> list[str]:
 
 def _site(tree: Path, version: str, versions: Sequence[str], out: Path) -> None:
     # the docstrings of this version, whatever is installed
-    paths = [str(tree / part) for part in _SOURCES]
     environment = {
-        "PYTHONPATH": os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")]),
+        "PYTHONPATH": os.pathsep.join(str(tree / part) for part in _SOURCES),
         "HIGHWATER_DOCS_VERSION": version,
         "HIGHWATER_DOCS_VERSIONS": " ".join(versions),
     }

@@ -176,11 +176,10 @@ def test_request_that_is_sent_again_asks_for_no_larger_share(
 
 
 def test_worker_whose_requests_are_throttled_and_tried_again_leaves_a_calm_one_its_share(
-    dynamodb: tuple[DynamoDB, boto3.Session, str], monkeypatch: pytest.MonkeyPatch
+    dynamodb: tuple[DynamoDB, boto3.Session, str],
 ) -> None:
     server, session, url = dynamodb
     record = Record()
-    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
     calm = Pacer(clock=lambda: record.now, pause=record.pause, shared=record.worker(), starts_full=False)
     calm.limit("orders", Dimension.WRITE, 600)
 

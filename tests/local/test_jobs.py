@@ -177,9 +177,9 @@ def test_job_goes_on_past_fifteen_minutes_in_runs_that_end_in_time(cloud: LocalC
     while not ran or (ran[-1].progress or {})["state"] != "done":
         ran += _run(cloud, job, "14 minutes")
     assert len(ran) >= 4
-    # No page is begun later. One is paid for in up to 50 s, and what the one before took more than was expected of it
-    # comes first. `worker_handler` leaves two leases for that.
-    assert max(each.seconds for each in ran) <= 14 * 60 + 2 * 60
+    # No page is begun later. One is paid for in up to 50 s, and up to 25 s that the page before still owes come first;
+    # `worker_handler` leaves two leases, 120 s, for both.
+    assert max(each.seconds for each in ran) <= 14 * 60 + 75
     assert _counts(ran) == Counter(NUMBERS)
 
 

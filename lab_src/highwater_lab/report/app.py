@@ -216,7 +216,10 @@ def _bold(texts: Sequence[str]) -> str:
 
 
 def costs(before: float | None, after: float | None, against: str) -> tuple[str, str, str]:
-    """Return a cost before, after, and the difference, as texts to be set side by side; "" for what is not compared."""
+    """Return a cost before, the cost after, and the difference, as three texts to print in a row.
+
+    The first and the last are "" without *against*; the first is, too, for what is new.
+    """
     now = "0" if after is None else usd(after)
     if not against:
         return "", now, ""
@@ -225,7 +228,10 @@ def costs(before: float | None, after: float | None, against: str) -> tuple[str,
 
 
 def throttled(before: Outcome | None, after: Outcome | None) -> tuple[str, str]:
-    """Return the throttled share before and after, as texts to be set side by side; "" for what is not or is equal."""
+    """Return the throttled share before, and that after, as two texts to print in a row.
+
+    The first is "" where both are equal or there was none; the second is "" of a table that is removed.
+    """
     old, now = ("" if each is None else share(each.throttled_percent) for each in (before, after))
     if not now:
         return f"{old} %", ""
