@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -184,29 +184,48 @@ def _stage_markdown(app: AppRehearsal, stage: str, passed: Sequence[Passed]) -> 
     return "\n".join(lines)
 
 
-def _table(shown: Iterable[TableRehearsal], fixed: Iterable[FixedCost], against: str) -> list[str]:
-    rows: list[tuple[float, list[str]]] = []
-    for table in shown:
-        # where a narrow screen may break the name, so that the dollars and the throttling stay in sight
-        name = re.sub(r"(/|\.|\\_)", rf"\1{BREAK}", cell(table.name))
-        name += f" ({table.change})" * (table.change in (TableChange.ADDED, TableChange.REMOVED))
+@dataclass(frozen=True, slots=True)
+class AppRow:
+    """One row of the table of an app's costs; its texts are for any document, and not escaped.
+
+    Attributes:
+        name: What it is of, with a note such as ` (added)`.
+        cost: As `costs` returns it.
+        throttled: As `throttled` returns it, both "" for what has no traffic.
+        on_demand: What the table would cost on demand, "" where that is not known.
+    """
+
+    name: str
+    cost: tuple[str, str, str]
+    throttled: tuple[str, str]
+    on_demand: str
+
+
+def app_rows(tables: Iterable[TableRehearsal], fixed: Iterable[FixedCost], against: str) -> list[AppRow]:
+    """Return a row for each table and each fixed cost; with *against* those first that add or save most."""
+    rows: list[tuple[float, AppRow]] = []
+    for table in tables:
+        note = f" ({table.change})" * (table.change in (TableChange.ADDED, TableChange.REMOVED))
         on_demand = "" if table.on_demand is None else usd(table.on_demand.cost_per_month)
         old, now = (None if each is None else each.cost_per_month for each in (table.before, table.after))
-        rows.append(
-            (
-                table.rise,
-                [name, _bold(costs(old, now, against)), _bold(throttled(table.before, table.after)), on_demand],
-            )
-        )
+        refused = throttled(table.before, table.after)
+        rows.append((table.rise, AppRow(table.name + note, costs(old, now, against), refused, on_demand)))
     for each in fixed:
         now, old = each.after * each.usd, each.before * each.usd
         name = counted(each.after, each.what) + (f" (before: {each.before:,})" if against else "")
-        rows.append((now - old, [name, _bold(costs(old, now, against)), "", ""]))
+        rows.append((now - old, AppRow(name, costs(old, now, against), ("", ""), "")))
     if against:
         rows.sort(key=lambda row: -abs(row[0]))
+    return [row for _, row in rows]
+
+
+def _table(shown: Iterable[TableRehearsal], fixed: Iterable[FixedCost], against: str) -> list[str]:
     between = " (before → after)" if against else ""
-    headings = ["table", f"USD a month{between}", f"throttled{between}", "on demand"]
-    lines = [headings, ["---", *["---:"] * 3], *(cells for _, cells in rows)]
+    lines = [["table", f"USD a month{between}", f"throttled{between}", "on demand"], ["---", *["---:"] * 3]]
+    for row in app_rows(shown, fixed, against):
+        # where a narrow screen may break the name, so that the dollars and the throttling stay in sight
+        name = re.sub(r"(/|\.|\\_)", rf"\1{BREAK}", cell(row.name))
+        lines.append([name, _bold(row.cost), _bold(row.throttled), row.on_demand])
     return [f"| {' | '.join(line)} |" for line in lines]
 
 

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Final
 
 from highwater_lab.files import replace_file
-from highwater_lab.rehearse import AppRehearsal, FixedCost, Passed, TableChange, TableRehearsal
+from highwater_lab.rehearse import AppRehearsal, FixedCost, Passed, TableRehearsal
 from highwater_lab.report.app import (
-    costs,
+    AppRow,
+    app_rows,
     counted,
     fixed_sentence,
     sentence,
     sources,
-    throttled,
     total_sentence,
-    usd,
 )
 from highwater_lab.report.page import fill_page, word
 
@@ -78,32 +77,19 @@ def _stage(app: AppRehearsal) -> Iterator[str]:
 
 
 def _table(tables: Iterable[TableRehearsal], fixed: Iterable[FixedCost], against: str) -> str:
-    rows: list[tuple[float, str]] = []
-    for table in tables:
-        note = f" ({table.change})" * (table.change in (TableChange.ADDED, TableChange.REMOVED))
-        old, now = (None if each is None else each.cost_per_month for each in (table.before, table.after))
-        on_demand = "" if table.on_demand is None else usd(table.on_demand.cost_per_month)
-        share = throttled(table.before, table.after)
-        rows.append((table.rise, _row(table.name + note, costs(old, now, against), share, on_demand)))
-    for each in fixed:
-        now, old = each.after * each.usd, each.before * each.usd
-        name = counted(each.after, each.what) + (f" (before: {each.before:,})" if against else "")
-        rows.append((now - old, _row(name, costs(old, now, against), ("", ""), "")))
-    if against:
-        rows.sort(key=lambda row: -abs(row[0]))
     head = "".join(f"<th>{word(name, _WORDS)}</th>" for name in ("table", *_WORDS))
-    bodies = "".join(row for _, row in rows)
-    return f"<div class='scroll folds'><table><thead><tr>{head}</tr></thead><tbody>{bodies}</tbody></table></div>"
+    rows = "".join(_row(row) for row in app_rows(tables, fixed, against))
+    return f"<div class='scroll folds'><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
 
 
-def _row(name: str, cost: tuple[str, str, str], share: tuple[str, str], on_demand: str) -> str:
-    before, after, gap = cost
+def _row(row: AppRow) -> str:
+    before, after, gap = row.cost
     # a small share begins with <
-    old, now = map(html.escape, share)
+    old, now = map(html.escape, row.throttled)
     cells = [
-        f"<td>{html.escape(name)}</td>",
+        f"<td>{html.escape(row.name)}</td>",
         f"<td>{before}<span class='usd'>{after}</span>{gap}</td>",
         f"<td>{old}<b>{now}</b></td>" if now else f"<td>{old}</td>",
-        f"<td data-label='on demand'>{on_demand}</td>",
+        f"<td data-label='on demand'>{row.on_demand}</td>",
     ]
     return f"<tr>{''.join(cells)}</tr>"
