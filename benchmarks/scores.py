@@ -13,6 +13,9 @@ BASE: Final = "native:70"
 SERVICEABLE_PER_MILLION = 50_000
 
 
+_CHOSEN: Final = "chosen"
+
+
 @dataclass(frozen=True, slots=True)
 class Score:
     """The figures of one policy under one trace: cost in USD a month, metrics requested from CloudWatch per month."""
@@ -90,6 +93,30 @@ def relative(policy: str, traces: Sequence[Trace], scores: Scores) -> tuple[floa
     mine = sum(scores[t.name, policy].throttled_per_million for t in traces)
     logs = [math.log(scores[t.name, policy].cost_per_month / scores[t.name, BASE].cost_per_month) for t in traces]
     return mine / base if base else math.nan, math.exp(sum(logs) / len(logs)) if logs else math.nan
+
+
+def choose(policies: Sequence[str], traces: Sequence[Trace], scores: Scores) -> str:
+    """Return the policy with the lowest sum of throttles and cost over *traces*, the first at a tie.
+
+    Where native:70 throttles nothing on them, cost alone chooses.
+    """
+
+    def total(policy: str) -> float:
+        throttles, cost = relative(policy, traces, scores)
+        return cost if math.isnan(throttles) else throttles + cost
+
+    return min(policies, key=total)
+
+
+def left_out(policies: Sequence[str], traces: Sequence[Trace], scores: Scores) -> tuple[tuple[float, float], list[str]]:
+    """Let all traces but one choose the policy for that one.
+
+    Returns:
+        Throttling and cost as `relative` has them, each trace with what was chosen for it; and the policy of each.
+    """
+    chosen = [choose(policies, [other for other in traces if other is not trace], scores) for trace in traces]
+    picked = {(trace.name, _CHOSEN): scores[trace.name, policy] for trace, policy in zip(traces, chosen, strict=True)}
+    return relative(_CHOSEN, traces, {**scores, **picked}), chosen
 
 
 def metrics_per_month(policy: str, traces: Sequence[Trace], scores: Scores) -> float:

@@ -10,7 +10,6 @@ is chosen again for each of them, or what is chosen for them costs and throttles
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -23,12 +22,10 @@ from rich.console import Console
 from rich.progress import track
 
 from benchmarks.scoreboard import add_traces, find_traces, load, make_setup, run, score_of
-from benchmarks.scores import BASE, Score, Scores, Trace, relative, serviceable
+from benchmarks.scores import BASE, Score, Scores, Trace, left_out, relative, serviceable
 from highwater.core.scaler import Mode, ScalerSettings
 from highwater_lab.policies.highwater import HighwaterDirect, HighwaterDirectPulse, HighwaterFloor, HighwaterFloorPulse
 from highwater_lab.simulation import simulate
-
-_CHOSEN: Final = "chosen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,21 +165,12 @@ class Row:
 def make_row(tried: Sequence[Variant], traces: Sequence[Trace], scores: Scores) -> Row:
     """Compare a constant's values, the one that it has first, and let all traces but one choose for that one."""
     names = [variant.name for variant in tried]
-
-    def total(name: str, over: Sequence[Trace]) -> float:
-        throttles, cost = relative(name, over, scores)
-        return cost if math.isnan(throttles) else throttles + cost
-
-    chosen = {
-        left.name: min(names, key=lambda name: total(name, [trace for trace in traces if trace is not left]))
-        for left in traces
-    }
-    picked = {(trace, _CHOSEN): scores[trace, name] for trace, name in chosen.items()}
+    figures, chosen = left_out(names, traces, scores)
     return Row(
         relative(names[0], traces, scores),
         tuple(relative(name, traces, scores) for name in names[1:]),
-        relative(_CHOSEN, traces, {**scores, **picked}),
-        sum(name == names[0] for name in chosen.values()),
+        figures,
+        chosen.count(names[0]),
     )
 
 

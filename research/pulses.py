@@ -9,7 +9,6 @@ all others choose. For traces of your own give --traces FOLDER.
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -20,7 +19,7 @@ from rich.console import Console
 from rich.progress import track
 
 from benchmarks.scoreboard import add_traces, find_traces, load, make_setup, score_of
-from benchmarks.scores import BASE, Score, Scores, Trace, relative, serviceable
+from benchmarks.scores import BASE, Score, Scores, Trace, left_out, relative, serviceable
 from highwater.core.scaler import Mode, ScalerSettings
 from highwater_lab.policies.catalogue import find_policy
 from highwater_lab.policies.highwater import HighwaterDirectPulse, HighwaterFloorPulse
@@ -122,23 +121,6 @@ def row(variant: Variant, traces: Sequence[Trace], scores: Scores) -> str:
     return f"{variant.name:28} {throttled:9.4f} {cost:7.4f} {above:+8.0f}  {worst}"
 
 
-def left_out(mode: Mode, found: Sequence[Variant], traces: Sequence[Trace], scores: Scores) -> tuple[float, float]:
-    """The figures with each trace at the target that the other traces choose: the least of throttles and cost."""
-    candidates = [v for v in found if v.mode is mode and v.pulses == _EVERYBODY and v.base == BASE]
-
-    def total(variant: Variant, over: Sequence[Trace]) -> float:
-        throttled, cost = relative(variant.name, over, scores)
-        return math.inf if math.isnan(throttled) else throttled + cost
-
-    chosen = "chosen"
-    picked: Scores = {}
-    for trace in traces:
-        others = [other for other in traces if other is not trace]
-        best = min(candidates, key=lambda variant: total(variant, others))
-        picked[trace.name, chosen] = scores[trace.name, best.name]
-    return relative(chosen, traces, {**scores, **picked})
-
-
 def _fit(variant: Variant, traces: Iterable[Trace]) -> list[Trace]:
     """The traces that a variant is run with."""
     return [trace for trace in traces if not variant.noise or trace.days <= _MOST_DAYS_OF_NOISE]
@@ -176,7 +158,8 @@ def main(arguments: Sequence[str]) -> int:
         if variant.mode is not None:
             print(row(variant, served, scores))
     for mode in _PULSES:
-        throttled, cost = left_out(mode, found, served, scores)
+        targets = [v.name for v in found if v.mode is mode and v.pulses == _EVERYBODY and v.base == BASE]
+        (throttled, cost), _ = left_out(targets, served, scores)
         print(f"{f'{mode}, target left out':28} {throttled:9.4f} {cost:7.4f}")
     return 0
 

@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.progress import track
 
 from benchmarks.scoreboard import add_traces, find_traces, load, make_setup, run, score_of
-from benchmarks.scores import BASE, Score, Scores, Trace, relative, serviceable
+from benchmarks.scores import BASE, Score, Scores, Trace, left_out, relative, serviceable
 from highwater.core.scaler import Mode, ScalerSettings
 from highwater_lab.policies.highwater import HighwaterDirect, HighwaterFloor
 from highwater_lab.simulation import simulate
@@ -49,7 +49,6 @@ NEUTRAL: Final[Mapping[str, tuple[Value, ...]]] = {
 }
 # Target utilizations of the tables of a scaler, and what they are alone while it is down
 TRACKED_PERCENTS: Final = (70, 80, 90)
-_CHOSEN: Final = "chosen"
 _COLUMNS: Final = ("mode", "setting", "default", "neutral")
 
 # a coordinator of boosts sets what its plan says
@@ -122,28 +121,15 @@ def run_settings(trace: Trace, name: str, settings: ScalerSettings) -> Score:
 def make_row(change: Change, traces: Sequence[Trace], scores: Scores) -> Row:
     """Compare the change with the default over *traces*, and let all but one choose for that one."""
     default, neutral = str(change.mode), change.policy
-    chosen = {
-        trace.name: choose(neutral, default, [other for other in traces if other is not trace], scores)
-        for trace in traces
-    }
-    picked = {(name, _CHOSEN): scores[name, policy] for name, policy in chosen.items()}
+    # at a tie the neutral one is chosen
+    figures, chosen = left_out([neutral, default], traces, scores)
     return Row(
         change,
         relative(default, traces, scores),
         relative(neutral, traces, scores),
-        relative(_CHOSEN, traces, {**scores, **picked}),
-        sum(policy == default for policy in chosen.values()),
+        figures,
+        chosen.count(default),
     )
-
-
-def choose(neutral: str, default: str, traces: Sequence[Trace], scores: Scores) -> str:
-    """The policy with the lower sum of throttles and cost over *traces*, the neutral one at a tie."""
-
-    def total(policy: str) -> float:
-        throttles, cost = relative(policy, traces, scores)
-        return cost if math.isnan(throttles) else throttles + cost
-
-    return min(neutral, default, key=total)
 
 
 def find_dropped(rows: Sequence[Row]) -> dict[str, Value]:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.scores import BASE, Score, Scores, Trace
+from benchmarks.scores import BASE, Score, Scores, Trace, choose
 from highwater.core.scaler import Mode, ScalerSettings
-from research.settings import NEUTRAL, Change, Row, changes, choose, find_dropped, make_row
+from research.settings import NEUTRAL, Change, Row, changes, find_dropped, make_row
 from tests.cdk_cli import ROOT
 
 CAUTION = Change(Mode.FLOOR, "cautious_target_percent", 100)
@@ -138,8 +138,8 @@ def test_setting_that_one_trace_alone_pays_for_buys_nothing_there() -> None:
 
 def test_cost_alone_chooses_where_native_70_throttles_nothing_and_the_neutral_value_wins_a_tie() -> None:
     scores = _scores({"a": {BASE: (0, 100), "floor": (0, 90), "dear": (0, 95), "same": (0, 90)}})
-    assert choose("dear", "floor", [_trace("a")], scores) == "floor"
-    assert choose("same", "floor", [_trace("a")], scores) == "same"
+    assert choose(["dear", "floor"], [_trace("a")], scores) == "floor"
+    assert choose(["same", "floor"], [_trace("a")], scores) == "same"
 
 
 def _row(mode: Mode, setting: str, neutral: int, bought: float, throttles: float = 0.2) -> Row:
