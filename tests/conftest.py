@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,6 +28,38 @@ settings.load_profile("same")
 def command(tmp_path: Path) -> Command:
     """`highwater` in an empty folder, which is also its home, without credentials."""
     return Command(tmp_path)
+
+
+# boto3 would look for credentials at the address that AWS's machines have
+os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+
+_LOOPBACK = frozenset({None, "", "127.0.0.1", "::1", "0.0.0.0", "localhost"})  # noqa: S104 - names, not to listen at
+_address_info = socket.getaddrinfo
+_asked_hosts: list[str] = []
+
+
+def _loopback_only(host: Any, *args: Any, **named: Any) -> Any:
+    name = host.decode() if isinstance(host, bytes) else host
+    if name in _LOOPBACK:
+        return _address_info(host, *args, **named)
+    _asked_hosts.append(name)
+    raise socket.gaierror(socket.EAI_NONAME, "tests ask no other machine")
+
+
+socket.getaddrinfo = _loopback_only
+
+
+@pytest.fixture(autouse=True)
+def _leaves_nothing_behind() -> Iterator[None]:
+    """Each test asks this machine alone, and its threads of the runtime end before the next test begins."""
+    before = {thread.ident for thread in threading.enumerate()}
+    yield
+    for thread in threading.enumerate():
+        if thread.name.startswith("highwater-") and thread.ident not in before:
+            thread.join(60)
+            assert not thread.is_alive(), f"{thread.name} goes on after the test that began it"
+    asked, _asked_hosts[:] = _asked_hosts[:], []
+    assert asked == [], "tests ask no machine but this one"
 
 
 # The CDK checks every template against rules of its own, which takes most of a synth, and only prints what it finds.

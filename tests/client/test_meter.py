@@ -316,14 +316,25 @@ class HangingTable:
         return {"Attributes": {}}
 
 
+class Woken(CoordinatorClient):
+    """Notes who asks for help."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables: list[str] = []
+
+    def wake(self, table: str) -> None:
+        self.tables.append(table)
+
+
 def test_requests_go_on_while_a_pulse_hangs_and_are_told_of_afterwards(
     dynamodb: tuple[DynamoDB, boto3.Session, str],
 ) -> None:
     _, session, url = dynamodb
-    table, now = HangingTable(), [SLOT * 10.0 + 3]
+    table, woken, now = HangingTable(), Woken(), [SLOT * 10.0 + 3]
     pulse = Pulse(
         dynamodb=table,
-        coordinator=CoordinatorClient(coordinator="http://127.0.0.1:9", session=session, attempts=1),
+        coordinator=woken,
         clock=lambda: now[0],
         pause=lambda _: None,
         _pulse_table="pulses",
@@ -340,4 +351,5 @@ def test_requests_go_on_while_a_pulse_hangs_and_are_told_of_afterwards(
     table.may_answer.set()
     pulse.stop()
     assert table.told == 22 * 7.0
+    assert set(woken.tables) <= {"orders"}
     client.close()
