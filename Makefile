@@ -189,8 +189,8 @@ benchmark-latency: setup ## Units a second that paced work reaches where request
 	@$(BIN)/python -m research.latency
 
 .PHONY: benchmark-constants
-benchmark-constants: setup ## Each constant of the scaler's rules at other values, and what all traces but one choose for that one (offline, free; an hour or more). TRACES=folder
-	@$(BIN)/python -m research.constants $(if $(TRACES),--traces $(TRACES))
+benchmark-constants: setup ## Each constant of the scaler's rules at other values, and what all traces but one choose for that one (offline, free; an hour or more). TRACES=folder, ARGS="--noise 0.6 --constant NAME"
+	@$(BIN)/python -m research.constants $(if $(TRACES),--traces $(TRACES)) $(ARGS)
 
 .PHONY: benchmark-settings
 benchmark-settings: setup ## What each setting of the scaler buys, beside its neutral value (offline, free; a quarter of an hour). TRACES=folder

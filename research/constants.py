@@ -3,8 +3,9 @@
 Each constant of `highwater.core.scaler` that was found by trying is run at two other values, in the modes whose
 decisions it is part of, over the serviceable traces of the scoreboard. For each trace left out, the lowest sum of
 throttles and cost over the other traces chooses among the three values. A constant that is not fitted to single traces
-is chosen again for each of them, or what is chosen for them costs and throttles as much. For traces of your own give
---traces FOLDER.
+is chosen again for each of them, or what is chosen for them costs and throttles as much. With --noise the seconds
+within a minute differ, which a constant has to serve as well; that takes ten times as long, so choose some with
+--constant. For traces of your own give --traces FOLDER.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from rich.progress import track
 from benchmarks.scoreboard import add_traces, find_traces, load, make_setup, run, score_of
 from benchmarks.scores import BASE, Score, Scores, Trace, left_out, relative, serviceable
 from highwater.core.scaler import Mode, ScalerSettings
+from highwater_lab.policies.catalogue import find_policy
 from highwater_lab.policies.highwater import HighwaterDirect, HighwaterDirectPulse, HighwaterFloor, HighwaterFloorPulse
 from highwater_lab.simulation import simulate
 
@@ -126,19 +128,23 @@ def changed(constant: Constant, value: Any) -> Iterator[None]:
             setattr(module, constant.name, old)
 
 
-def variants() -> list[Variant]:
+def variants(constants: Sequence[Constant]) -> list[Variant]:
     """Every mode as it is, then every constant at its other values in the modes that it is part of."""
     found = [Variant(*each) for each in POLICIES]
-    for constant in CONSTANTS:
+    for constant in constants:
         modes = [each for each in POLICIES if constant.is_pulsed in (None, each[1])]
         found += [Variant(*mode, constant, value) for mode in modes for value in constant.others]
     return found
 
 
-def run_variant(trace: Trace, variant: Variant) -> Score:
-    """Simulate one variant over one trace."""
-    policy = POLICIES[variant.mode, variant.is_pulsed](settings=ScalerSettings.of(variant.mode))
+def run_variant(trace: Trace, variant: Variant | None, noise: float) -> Score:
+    """Simulate one variant, or native target tracking, over one trace with so much noise within its minutes."""
     setup, traffic = make_setup(trace), load(trace)
+    if noise:
+        traffic = traffic.with_noise(noise)
+    if variant is None:
+        return score_of(trace, BASE, simulate(setup, traffic, find_policy(BASE)))
+    policy = POLICIES[variant.mode, variant.is_pulsed](settings=ScalerSettings.of(variant.mode))
     if variant.constant is None:
         return score_of(trace, variant.name, simulate(setup, traffic, policy))
     with changed(variant.constant, variant.value):
@@ -196,6 +202,14 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="constants", description=__doc__)
     add_traces(parser)
     parser.add_argument("--processes", type=int, default=None)
+    parser.add_argument("--noise", type=float, default=0.0, help="the deviation of the seconds within a minute")
+    parser.add_argument(
+        "--constant",
+        action="append",
+        choices=[each.name for each in CONSTANTS],
+        metavar="NAME",
+        help="only this one; may be repeated",
+    )
     given = parser.parse_args(arguments)
     fine = [trace for trace in find_traces(given.traces) if trace.bin_seconds in (60, 300)]
     scores: Scores = {(trace.name, BASE): run(trace, BASE) for trace in fine}
@@ -206,13 +220,13 @@ def main(arguments: Sequence[str]) -> int:
             file=sys.stderr,
         )
         return 2
-    found = variants()
+    found = variants([each for each in CONSTANTS if given.constant is None or each.name in given.constant])
     with ProcessPoolExecutor(given.processes) as pool:
         # the longest first, so that no core idles at the end
         work = [
-            pool.submit(run_variant, trace, variant)
+            pool.submit(run_variant, trace, variant, given.noise)
             for trace in sorted(traces, key=lambda trace: -trace.days)
-            for variant in found
+            for variant in (None, *found)
         ]
         for done in track(as_completed(work), "constants", total=len(work), console=Console(stderr=True)):
             score = done.result()

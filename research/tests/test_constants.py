@@ -36,7 +36,7 @@ def test_every_constant_is_tried_below_and_above_what_it_is() -> None:
             assert all(lower[mode] < each.value[mode] < higher[mode] for mode in Mode if mode.follows_demand)
         else:
             assert lower < each.value < higher, each.name
-    names = [variant.name for variant in variants()]
+    names = [variant.name for variant in variants(CONSTANTS)]
     assert names[:4] == ["floor", "direct", "floor, pulses", "direct, pulses"]
     assert len(names) == len(set(names))
     assert sum("_UNTOLD_PERCENT" in name for name in names) == 4, "two values, in both modes with pulses"
@@ -46,7 +46,7 @@ def test_every_constant_is_tried_below_and_above_what_it_is() -> None:
 
 def test_all_traces_but_one_choose_the_value_for_that_one() -> None:
     traces = [Trace(name, "made", Path(name), 60, 1.0, is_proxy=False) for name in ("a", "b", "c")]
-    tried = [Variant(*next(iter(POLICIES))), *(each for each in variants() if each.constant is AVERAGE)][:3]
+    tried = [Variant(*next(iter(POLICIES))), *(each for each in variants(CONSTANTS) if each.constant is AVERAGE)][:3]
     throttled = {tried[0].name: (40, 50, 7), tried[1].name: (20, 90, 11), tried[2].name: (80, 80, 80)}
     scores: Scores = {(trace.name, BASE): Score(trace.name, BASE, 100, 1, 10, 0, 0) for trace in traces}
     scores |= {
@@ -75,12 +75,29 @@ def test_folder_of_traces_becomes_a_table_with_a_row_for_each_constant_and_mode(
     assert main(["--traces", str(tmp_path), "--processes", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert " ".join(lines[0].split()) == "mode constant values as it is lower higher left out kept"
-    assert len(lines) == 1 + (len(variants()) - 4) // 2 + 2
+    assert len(lines) == 1 + (len(variants(CONSTANTS)) - 4) // 2 + 2
     assert lines[1].startswith("floor          _STEP_PERCENT             200 150 300 ")
     climbs = [line for line in lines if "_CLIMB_MINUTES" in line]
     assert [line[:40].split()[-1] for line in climbs] == ["_CLIMB_MINUTES"] * 4
     assert any("changes nothing" not in line for line in climbs)
     assert lines[-1].startswith("over calm, climb: ")
+
+
+def test_one_constant_is_tried_with_noise_against_native_with_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # half of the seconds are above capacity at 70 %, and native's bucket serves them only without a step
+    _write(tmp_path, "calm", [600] * 30 + [1_500] * 30)
+    _write(tmp_path, "climb", [700 + 40 * max(0, minute - 20) for minute in range(60)])
+    given = ["--traces", str(tmp_path), "--processes", "1", "--constant", "_RAISED_TARGET_PERCENT"]
+    tables = []
+    for noise in ("0", "0.6"):
+        assert main([*given, "--noise", noise]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert [line[:60].split()[-4:] for line in lines[1:3]] == [["_RAISED_TARGET_PERCENT", "97", "90", "100"]] * 2
+        assert lines[-1] == "over calm, climb: 18 runs"
+        tables.append(lines[1:3])
+    assert tables[0] != tables[1]
 
 
 def test_one_trace_is_too_few(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
