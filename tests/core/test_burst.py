@@ -146,6 +146,9 @@ def test_drain_is_expected_if_it_is_like_those_before_and_the_bucket_serves_them
     assert is_expected_so_far([*HOUR, *HOUR[:30]], [SPIKE // 2], 11, 300)
     assert not is_expected_so_far([*HOUR, *HOUR[:30]], [SPIKE * 2], 11, 300)
     assert not is_expected_so_far([BASE] * 60, [700], 11, 300)
+    # 240 units above capacity in a minute, where the spike was 2,640
+    assert is_expected_so_far([*HOUR, *HOUR[:30]], [900], 11, 300)
+    assert not is_expected_so_far([*HOUR, *HOUR[:30]], [900, 900], 11, 300), "spikes took a minute"
 
 
 def test_past_matters_after_a_spike_and_to_fleets_that_pulse() -> None:

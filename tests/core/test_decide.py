@@ -171,7 +171,9 @@ def test_caution_counts_the_jumps() -> None:
 
 
 def test_more_than_target_tracking_is_not_granted_where_it_was_not_worth_its_price() -> None:
-    dear = replace(steady(190), regret=Regret(150, 4_123, 2_900, 7))
+    # the newest minutes are within 70 % of 150
+    calm: list[int | None] = [105 * 60] * 6
+    dear = replace(steady(190, last=calm), regret=Regret(150, 4_123, 2_900, 7))
     decision = decide(FLOOR, state(100), dear, now=NOW)
     assert decision.limits == (
         Limit(
@@ -183,13 +185,25 @@ def test_more_than_target_tracking_is_not_granted_where_it_was_not_worth_its_pri
         ),
     )
     assert granted(180, dear) == 180, "the hour is paid for"
-    late = replace(steady(190, now=LATE), regret=dear.regret)
+    late = replace(steady(190, now=LATE, last=calm), regret=dear.regret)
     assert granted(180, late, now=LATE) == 150
     assert granted(180, late, now=LATE, baseline=170) == 170
     assert granted(180, late, now=LATE, boosts=40) == 190
     assert granted(100, replace(steady(140), regret=dear.regret)) == 148, "less than target tracking"
     assert granted(100, replace(dear, regret=Regret(150, 3_190, 2_900, 7))) == 200, "a tenth more"
     assert granted(100, replace(dear, regret=Regret(150, 4_123, 2_900, 12_729))) == 200, "worth its price"
+
+
+def test_limit_of_regret_rises_with_what_target_tracking_would_raise_to() -> None:
+    regret = Regret(150, 4_123, 2_900, 7)
+    # 105 units a second are 70 % of 150
+    one = steady(190, last=[*[6_300] * 5, 7_140])
+    assert granted(100, replace(one, regret=regret)) == 150, "a single minute above"
+    two = steady(190, last=[*[6_300] * 4, 7_560, 7_140])
+    assert granted(100, replace(two, regret=regret)) == 170, "119 units a second at 70 %"
+    throttled = [*[0] * 64, 1_260, 840]
+    refused = steady(190, last=[6_300] * 6, throttled=throttled)
+    assert granted(100, replace(refused, regret=regret)) == 170, "throttled requests were asked for too"
 
 
 def test_little_lower_stays_and_what_falls_to_the_plan_falls_all_the_way() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from highwater.core.pulses import Slots, slot_at
 from highwater.core.scaler import Decision, LimitCode, Mode, Observation, ScalerSettings, decide
 from highwater.core.scaler.demand import coverage_percent, fresh_of, help_seconds
+from highwater.core.scaler.regret import Regret
 from tests.core.decisions_to_make import NOW, law, state, steady
 
 FLOOR = ScalerSettings.floor()
@@ -52,6 +53,22 @@ def test_surge_that_the_bucket_outlasts_buys_nothing() -> None:
     decision = decided(pulsed(steady(100), told(*[1_000] * (_SINCE - 1), 3_000)))
     assert decision.granted == 120
     assert decided(pulsed(steady(100), told(*[1_000] * (_SINCE - 1), 2_400)), FLOOR).granted == 120
+
+
+def test_surge_is_met_within_what_target_tracking_would_raise_to_whatever_is_regretted() -> None:
+    regret = Regret(143, 4_123, 2_900, 7)
+    surge = replace(steady(100), regret=regret)
+    # the minute under way alone does not tell what target tracking will do
+    begun = told(*[1_000] * (_SINCE - 3), 6_000, 6_000, 6_000)
+    assert decided(pulsed(surge, begun)).granted == 143
+    # a minute of 600 units a second, which CloudWatch does not have yet, and 40 seconds: 24,000 units at 70 %
+    goes_on = told(*[1_000] * (_SINCE - 10), *[6_000] * 10)
+    assert decided(pulsed(surge, goes_on)).granted == 572
+    # two whole ones: as without regret
+    assert decided(pulsed(surge, told(*[6_000] * _SINCE))).granted == 619
+    # what part of the fleet it is, nobody knows
+    unknown = told(*[6_000] * 10, minutes=0)
+    assert decided(pulsed(surge, unknown)).granted == 143
 
 
 def test_surge_that_the_bucket_does_not_outlast_is_met_at_once() -> None:

@@ -155,6 +155,22 @@ def test_throttles_that_target_tracking_would_have_had_are_worth_their_price() -
     assert worth(1_501, 1_000, 5_000, price=0) == 30
 
 
+def test_newest_minutes_raise_target_tracking_once_two_are_above_its_target() -> None:
+    regret = Regret(100, 1_101, 1_000, 0)
+
+    def most(*newest: int) -> int | None:
+        return regret.most_units(104, newest)
+
+    assert most() == most(9_000) == most(CALM, 9_000, CALM, 9_000) == most(CALM, CALM) == 100
+    # the later of the two: 9,030 units in a minute are 150.5 per second
+    assert most(8_400, 9_030) == 215
+    assert most(9_030, 8_400) == 200
+    # 8,820 units are within 70 % of 215
+    assert most(8_400, 9_030, 8_820, 8_820) == 215
+    assert most(8_400, 9_030, 9_240, 9_240, CALM, 0) == 220, "and lowers for none"
+    assert Regret(100, 1_100, 1_000, 0).most_units(104, [9_000, 9_000]) is None
+
+
 def test_share_above_target_tracking_is_told_in_percent() -> None:
     assert Regret(30, 1_419, 1_000, 0).over_percent == 41
     assert Regret(30, 7, 0, 0).over_percent == 600

@@ -97,7 +97,8 @@ def test_version_of_the_cdk_is_the_same_everywhere() -> None:
 
 
 def _clean_environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    own = ("AWS_", "PYTHON", "VIRTUAL_ENV")
+    return {name: value for name, value in os.environ.items() if not name.startswith(own)}
 
 
 def _install(environment: Path, lock: str, *wheels: Path | str, newest: tuple[str, ...] = ()) -> Path:

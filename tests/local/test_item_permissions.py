@@ -64,9 +64,17 @@ def cloud() -> Iterator[LocalCloud]:
                 }
             ],
         )
-        dynamodb.put_item(TableName="orders", Item=ITEM)
         dynamodb.close()
         yield running
+
+
+@pytest.fixture(autouse=True)
+def _items_are_there(cloud: LocalCloud) -> None:
+    """Whatever tests before have written and deleted."""
+    dynamodb = cloud.client("dynamodb")
+    for item in (ITEM, {"pk": {"S": "11"}}):
+        dynamodb.put_item(TableName="orders", Item=item)
+    dynamodb.close()
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +143,7 @@ def test_transactions_can_be_told_from_single_operations(as_role: AsRole) -> Non
         ("PartiQLSelect", "SELECT * FROM orders WHERE pk = '7'", ORDERS),
         ("PartiQLSelect", 'SELECT * FROM "orders"."by-day" WHERE day = \'monday\'', BY_DAY),
         ("PartiQLInsert", "INSERT INTO orders VALUE {'pk': '9'}", ORDERS),
-        ("PartiQLUpdate", "UPDATE orders SET a = 1 WHERE pk = '9'", ORDERS),
+        ("PartiQLUpdate", "UPDATE orders SET a = 1 WHERE pk = '11'", ORDERS),
         ("PartiQLDelete", "DELETE FROM orders WHERE pk = '9'", ORDERS),
     ],
     ids=["select", "index", "insert", "update", "delete"],

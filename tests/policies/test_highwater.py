@@ -117,12 +117,27 @@ def test_minute_of_each_hour_that_the_bucket_serves_buys_nothing_for_long(name: 
     assert ours.bill.per_month < 1.15 * native.bill.per_month
 
 
-def test_spikes_that_are_not_worth_it_are_bought_for_some_hours_only() -> None:
+def test_spikes_that_are_not_worth_it_are_bought_for_an_hour_only() -> None:
     """Ten seconds of ten times the base, every ten minutes: nothing that target tracking would see."""
     seconds = [*[870] * 180, *[8_700] * 10, *[870] * 410] * 6 * 48
     traffic = Traffic.from_counts("made", {Stream(None, WRITE): seconds}, bin_seconds=1, start=START)
     targets = table(tracked(low=10, high=40_000, target=70))
     ours, native = (run_policy(name, targets, traffic) for name in ("highwater-floor-pulse", "native:70"))
-    assert native.throttled_units == 0
-    # seven times as much, until it has spent a tenth of a day too much
-    assert 1 < ours.bill.per_month / native.bill.per_month < 1.25
+    assert ours.throttled_units == native.throttled_units == 0
+    # at first it buys seven times as much, for less than an hour
+    assert max(units for _, units in ours.target(WRITE).capacity) > 5 * native.target(WRITE).capacity[0][1]
+    assert ours.bill.per_month < 1.1 * native.bill.per_month
+
+
+@pytest.mark.parametrize("name", ["highwater-floor-pulse", "highwater-direct-pulse"])
+@pytest.mark.parametrize(("times", "every"), [(5, 15), (6, 20)])
+def test_surge_after_batches_that_were_not_worth_their_price_throttles_no_more_than_native(
+    name: str, times: int, every: int
+) -> None:
+    """Nine hours of a batch of a minute every so often, and then 2.5 times the base for eight minutes."""
+    night = [1_000 * times if minute % every == 7 else 1_000 for minute in range(9 * 60)]
+    traffic = writes(*night, *[1_000] * 20, *[2_500] * 8, *[1_000] * 32)
+    native = run_policy("native:70", table(), traffic)
+    run = run_policy(name, table(), traffic)
+    assert native.throttled_units == run.throttled_units == 0
+    assert run.bill.per_month < 1.3 * native.bill.per_month

@@ -251,7 +251,7 @@ def is_expected(consumed: Sequence[int | None], capacity_units: int, burst_secon
 def is_expected_so_far(
     consumed: Sequence[int | None], later: Sequence[int], capacity_units: int, burst_seconds: int
 ) -> bool:
-    """Whether the drain under way, known from pulses, is no larger than the last drains, and the bucket serves these.
+    """Whether the drain under way, known from pulses, is no larger or longer than the last, which the bucket serves.
 
     Args:
         consumed: Units consumed in each minute that CloudWatch has, oldest first.
@@ -259,11 +259,12 @@ def is_expected_so_far(
         capacity_units: Provisioned units per second.
         burst_seconds: How many seconds of burst are believed.
     """
-    excess = 0
+    excess = minutes = 0
     for units in (*consumed[-_SPIKE_MINUTES:], *later):
         excess = max(0, excess + (units or 0) - 60 * capacity_units)
+        minutes = minutes + 1 if excess else 0
     found = drains(consumed, capacity_units)[-_SPIKES_BEFORE:]
-    return _serves(found, BucketDrain(excess, 1, 0, 0), capacity_units, burst_seconds)
+    return _serves(found, BucketDrain(excess, minutes, 0, 0), capacity_units, burst_seconds)
 
 
 def _used(burst_seconds: int) -> int:

@@ -56,7 +56,7 @@ class Regret:
         """By how much more was spent than target tracking would have cost, in percent, rounded down."""
         return self.spent_unit_hours * 100 // max(self.native_unit_hours, 1) - 100
 
-    def most_units(self, throttle_price_requests: int) -> int | None:
+    def most_units(self, throttle_price_requests: int, newest: Sequence[int] = ()) -> int | None:
         """Return the most capacity that is worth its price, in units per second; `None` for no limit.
 
         There is no limit if the last day cost at most a tenth more than target tracking would have, or no more above it
@@ -65,6 +65,9 @@ class Regret:
 
         Args:
             throttle_price_requests: What it is worth that a unit is not throttled, in request units on demand.
+            newest: Units asked for in each of the newest minutes, oldest first; some of them may be in the day already.
+                Target tracking would raise for what is above its target for two of them. Pulses have them minutes
+                before CloudWatch.
 
         The tenth is of a whole day: of a table that has existed for some hours, the rest of the day is taken to cost as
         much an hour.
@@ -74,7 +77,15 @@ class Regret:
         worth = self.native_throttled_units * throttle_price_requests // REQUESTS_PER_UNIT_HOUR
         if extra * 100 * self.hours <= allowance or extra <= worth:
             return None
-        return self.capacity_units + worth // self.hours
+        return self._raised_for(newest) + worth // self.hours
+
+    def _raised_for(self, newest: Sequence[int]) -> int:
+        """Return what target tracking asks for after these minutes, of which it lowers for none."""
+        asked = self.capacity_units
+        for at in range(_HIGH_MINUTES, len(newest) + 1):
+            if _is_high(newest[at - _HIGH_MINUTES : at], asked):
+                asked = max(asked, _wanted(newest[at - 1]))
+        return asked
 
 
 class PastSeries:
@@ -148,8 +159,8 @@ class PastSeries:
     def _track(self, planned: Bounds) -> None:
         """Decide as target tracking does once this minute's datapoint is known."""
         asked = self._pending[-1][1] if self._pending else self._capacity
-        high, low = 60 * asked * NATIVE_TARGET_PERCENT, 60 * asked * (NATIVE_TARGET_PERCENT - _LOW_POINTS)
-        is_high = self._length >= _HIGH_MINUTES and min(self._demand[-_HIGH_MINUTES:]) * 100 > high
+        low = 60 * asked * (NATIVE_TARGET_PERCENT - _LOW_POINTS)
+        is_high = self._length >= _HIGH_MINUTES and _is_high(self._demand[-_HIGH_MINUTES:], asked)
         is_low = len(self._demand) == _LOW_MINUTES and max(self._demand) * 100 < low
         wanted = min(max(_wanted(self._demand[-1]), planned.min), planned.max)
         if (is_high and wanted > asked) or (is_low and wanted < asked):
@@ -168,6 +179,11 @@ class PastSeries:
         spent, native, throttled = (sum(column) for column in zip(*hours, strict=True))
         capacity = self._pending[-1][1] if self._pending else self._capacity
         return Regret(capacity, spent, native, throttled, len(hours))
+
+
+def _is_high(units: Sequence[int], capacity_units: int) -> bool:
+    """Whether all of these minutes are above the target of 70 %."""
+    return min(units) * 100 > 60 * capacity_units * NATIVE_TARGET_PERCENT
 
 
 def _wanted(units_per_minute: int) -> int:

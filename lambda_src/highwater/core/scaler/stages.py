@@ -9,6 +9,7 @@ from typing import Final
 
 from highwater.core.pulses import BELIEVED_SECONDS
 from highwater.core.scaler.burst import (
+    CAPACITY_MINUTES,
     capacity_for_spikes,
     capacity_to_carry,
     highest_average,
@@ -308,7 +309,7 @@ def decide(
     answer.become(within_step, LimitCode.STEP, f"at most {STEP_PERCENT // 100} times what was consumed")
     if fresh is not None:
         heed_bucket(answer, settings, state, seen, fresh)
-    _mind_regret(answer, settings, state, seen, now)
+    _mind_regret(answer, settings, state, seen, fresh, now)
     _tolerate(answer, state)
     missing = _missing_data(settings, seen, now)
     if missing is not None and state.current_without_boosts > state.baseline:
@@ -418,12 +419,24 @@ def _forecast(
 
 
 def _mind_regret(
-    answer: Answer, settings: ScalerSettings, state: TargetState, seen: Observation, now: datetime
+    answer: Answer,
+    settings: ScalerSettings,
+    state: TargetState,
+    seen: Observation,
+    fresh: Fresh | None,
+    now: datetime,
 ) -> None:
     """Grant no more than is worth its price, where the last day cost more than target tracking and than it is worth."""
     regret = seen.regret
-    most = None if regret is None else regret.most_units(settings.throttle_price_requests)
-    if regret is None or most is None:
+    if regret is None:
+        return
+    # the day ends with the minute before the last datapoint of provisioned capacity
+    newest = demand_by_minute(seen, CAPACITY_MINUTES + 1 + seen.pending_minutes)
+    minutes = [units or 0 for units in newest[: len(newest) - seen.pending_minutes]]
+    if fresh is not None and fresh.coverage_percent is not None:
+        minutes += fresh.minutes
+    most = regret.most_units(settings.throttle_price_requests, minutes)
+    if most is None:
         return
     if now.minute < settings.lower_from_minute:
         # an hour is billed at its highest value
