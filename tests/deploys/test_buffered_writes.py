@@ -167,7 +167,8 @@ def test_messages_for_a_throttled_table_are_written_once_newest_and_in_the_predi
     assert shop.left() == 0
 
     newest = {f"o-{number}": 1 + (number < TWICE and number % 2) for number in range(MESSAGES - POISON - TWICE)}
-    assert shop.versions() == newest | {f"a-{number}": 1 for number in range(arrived)}
+    written = {key: version for key, version in shop.versions().items() if key[0] in "ao"}
+    assert written == newest | {f"a-{number}": 1 for number in range(arrived)}
     why = {
         json.dumps(EMPTY_KEY): "One or more parameter values are not valid. The AttributeValue for a key attribute "
         "cannot contain an empty string value. Key: pk",
