@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import json
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -153,6 +154,8 @@ _AFTER_THROTTLE: Final = (timedelta(seconds=1), timedelta(minutes=5))
 _MOST_RETRIES: Final = 2
 _LONGEST_AGE_SECONDS: Final = 6 * 3600
 _REFUSED: Final = 400
+# what MiniStack says of every exception in a function
+_UNTYPED_ERROR: Final = "Runtime.HandlerError"
 
 
 class Invocations:
@@ -248,8 +251,7 @@ class Invocations:
             self._runs_of_requests[request_id] = background
         try:
             with counted:
-                result: Document = self._in_worker(_patient(function), event, request_id)
-                return result
+                return _with_type_of_error(self._in_worker(_patient(function), event, request_id))
         finally:
             self._runs_of_requests.pop(request_id, None)
 
@@ -294,6 +296,23 @@ def _failure_target(function: Document, configuration: Document) -> str:
     destinations = _rules(function).get("DestinationConfig") or {}
     letters = configuration.get("DeadLetterConfig") or {}
     return str((destinations.get("OnFailure") or {}).get("Destination") or letters.get("TargetArn") or "")
+
+
+def _with_type_of_error(result: Document) -> Document:
+    """Return a function's result with the class of its exception as the error's type, as Lambda has it.
+
+    MiniStack's worker keeps the message alone; the class is in the last line of the traceback in the log. Retries and
+    catches of state machines go by it.
+    """
+    body = result.get("body")
+    if not result.get("error") or not isinstance(body, dict) or body.get("errorType") != _UNTYPED_ERROR:
+        return result
+    first, *_ = [*str(body.get("errorMessage", "")).splitlines(), ""]
+    raised = re.compile(rf"(?:\w+\.)*(\w+){re.escape(f': {first}' if first else '')}")
+    for line in reversed(str(result.get("log", "")).splitlines()):
+        if found := raised.fullmatch(line):
+            return result | {"body": body | {"errorType": found[1]}}
+    return result
 
 
 def _patient(function: Document) -> Document:

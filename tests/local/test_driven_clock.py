@@ -23,13 +23,13 @@ pytestmark = [pytest.mark.quick, pytest.mark.xdist_group("driven clock")]
 STARTS_AT = datetime(2026, 3, 2, 7, 59, 30, tzinfo=UTC)
 # tells what a function sees of the time, before and after it sleeps
 HANDLER = """
-import asyncio, datetime, time
+import asyncio, builtins, datetime, time
 LOADED = time.time()
 
 def handler(event, context):
-    if event.get("fails"):
+    if "fails" in event:
         print("failed at", time.time())
-        raise ValueError("as asked")
+        raise getattr(builtins, event.get("raises", "ValueError"))(*filter(None, [event["fails"]]))
     began, passed, left = time.time(), time.monotonic(), context.get_remaining_time_in_millis()
     time.sleep(event.get("sleeps", 0))
     until = time.monotonic_ns() + event.get("nanoseconds", 0)
@@ -159,11 +159,18 @@ def test_function_in_the_background_goes_on_as_the_clock_is_stepped(cloud: Local
     assert line in _lines(cloud, "ran")
 
 
+def test_error_of_a_function_has_the_type_of_its_exception(cloud: LocalCloud) -> None:
+    assert _invoke(cloud, fails="as asked") == {"errorMessage": "as asked", "errorType": "ValueError"}
+    assert _invoke(cloud, fails="two\nlines") == {"errorMessage": "two\nlines", "errorType": "ValueError"}
+    untold = {"errorMessage": "", "errorType": "ZeroDivisionError"}
+    assert _invoke(cloud, fails="", raises="ZeroDivisionError") == untold
+
+
 def test_function_that_fails_in_the_background_is_tried_again_after_one_and_after_two_minutes(
     cloud: LocalCloud,
 ) -> None:
     begun, before = _now(cloud), len(_lines(cloud, "failed"))
-    _invoke(cloud, waits=False, fails=True)
+    _invoke(cloud, waits=False, fails="as asked")
     cloud.step(600)
     assert _lines(cloud, "failed")[before:] == [f"failed at {begun + seconds}" for seconds in (0, 60, 180)]
 
@@ -339,7 +346,7 @@ def test_messages_of_topics_rules_and_failed_functions_are_sent_by_the_clock(clo
     before = pytest.approx(_now(cloud), abs=0.001)
     sns.publish(TopicArn=topic, Message="begun")
     events.put_events(Entries=[{"Source": "app", "DetailType": "begun", "Detail": "{}"}])
-    _invoke(cloud, waits=False, fails=True)
+    _invoke(cloud, waits=False, fails="as asked")
     cloud.step(0)  # waits for the function, whose clock stands still too
     assert (sent_at("topic"), sent_at("rule"), sent_at("letters")) == ([before], [before], [before])
     cloud.step(130)
