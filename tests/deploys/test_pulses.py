@@ -203,7 +203,7 @@ def test_tenfold_jump_of_three_processes_is_met_before_a_request_is_refused(stag
     """
     nowhere = {"HIGHWATER_BOOST_URL": f"http://127.0.0.1:{free_port()}/"}
     own, *seats = stage.cloud.control.take_seats(7)
-    told = {table: stage.told(table) for table in ("pulsed-direct", "pulsed-orders")}
+    before = {table: stage.told(table) for table in ("pulsed-direct", "pulsed-orders")}
     fleets = {
         "pulsed-direct": stage.load("pulsed-direct", "pulsed-service", seats[:3], nowhere),
         "pulsed-orders": stage.load("pulsed-orders", "pulsed-orderer", seats[3:], {}),
@@ -227,7 +227,7 @@ def test_tenfold_jump_of_three_processes_is_met_before_a_request_is_refused(stag
     for table, found in results.items():
         assert not any(result["shown"] for result in found)
         sent = sum(result["sent"] for result in found)
-        assert stage.told(table) - told[table] == sent, "each unit that was consumed is told once"
+        assert stage.told(table) - before[table] == sent, "each unit that was consumed is told once"
         assert sum(result["refused"] for result in found) <= sent / 10, (raised, results)
     logs = stage.cloud.client("logs")
     groups = [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]]
