@@ -52,13 +52,14 @@ socket.getaddrinfo = _loopback_only
 @pytest.fixture(autouse=True)
 def _leaves_nothing_behind() -> Iterator[None]:
     """Each test asks this machine alone, and its threads of the runtime end before the next test begins."""
-    before = {thread.ident for thread in threading.enumerate()}
+    before = set(threading.enumerate())
     yield
     for thread in threading.enumerate():
-        if thread.name.startswith("highwater-") and thread.ident not in before:
+        if thread.name.startswith("highwater-") and thread not in before:
             thread.join(60)
             assert not thread.is_alive(), f"{thread.name} goes on after the test that began it"
-    asked, _asked_hosts[:] = _asked_hosts[:], []
+    asked = list(_asked_hosts)
+    _asked_hosts.clear()
     assert asked == [], "tests ask no machine but this one"
 
 
