@@ -14,15 +14,12 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-
-from rich.console import Console
-from rich.progress import track
 
 from benchmarks import boosted
 from benchmarks.scoreboard_page import Board, write_board
-from benchmarks.scores import BASE, Score, Scores, Trace, serviceable, summary
+from benchmarks.scores import BASE, Score, Scores, Trace, collect, serviceable, summary
 from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
@@ -146,9 +143,7 @@ def score(traces: Sequence[Trace], processes: int) -> Scores:
         # the longest traces first, so that no core idles at the end
         work = sorted(((t, p) for t in traces for p in _policies(t)), key=lambda pair: -pair[0].days)
         futures = [pool.submit(run, trace, policy) for trace, policy in work]
-        done = track(as_completed(futures), "scoring", total=len(futures), console=Console(stderr=True))
-        scores = [future.result() for future in done]
-    return {(score.trace, score.policy): score for score in scores}
+        return collect(futures, "scoring")
 
 
 def main(arguments: Sequence[str]) -> int:

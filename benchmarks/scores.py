@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import Future, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
+
+from rich.console import Console
+from rich.progress import track
 
 BASE: Final = "native:70"
 # A trace is serviceable if native:70 throttles less than this: a user could run such a table all day
@@ -93,6 +97,12 @@ def relative(policy: str, traces: Sequence[Trace], scores: Scores) -> tuple[floa
     mine = sum(scores[t.name, policy].throttled_per_million for t in traces)
     logs = [math.log(scores[t.name, policy].cost_per_month / scores[t.name, BASE].cost_per_month) for t in traces]
     return mine / base if base else math.nan, math.exp(sum(logs) / len(logs)) if logs else math.nan
+
+
+def collect(work: Sequence[Future[Score]], said: str) -> Scores:
+    """Wait for runs in other processes, with a progress bar of that name, and return their scores."""
+    done = track(as_completed(work), said, total=len(work), console=Console(stderr=True))
+    return {(score.trace, score.policy): score for score in (each.result() for each in done)}
 
 
 def choose(policies: Sequence[str], traces: Sequence[Trace], scores: Scores) -> str:

@@ -13,17 +13,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
-from rich.console import Console
-from rich.progress import track
-
 from benchmarks.scoreboard import add_traces, find_traces, load, make_setup, run, score_of
-from benchmarks.scores import BASE, Score, Scores, Trace, left_out, relative, serviceable
+from benchmarks.scores import BASE, Score, Scores, Trace, collect, left_out, relative, serviceable
 from highwater.core.scaler import Mode, ScalerSettings
 from highwater_lab.policies.catalogue import find_policy
 from highwater_lab.policies.highwater import HighwaterDirect, HighwaterDirectPulse, HighwaterFloor, HighwaterFloorPulse
@@ -228,9 +225,7 @@ def main(arguments: Sequence[str]) -> int:
             for trace in sorted(traces, key=lambda trace: -trace.days)
             for variant in (None, *found)
         ]
-        for done in track(as_completed(work), "constants", total=len(work), console=Console(stderr=True)):
-            score = done.result()
-            scores[score.trace, score.policy] = score
+        scores |= collect(work, "constants")
     for line in table(found, traces, scores):
         print(line)
     print(f"\nover {', '.join(trace.name for trace in traces)}: {len(scores)} runs")

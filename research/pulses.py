@@ -15,11 +15,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Final
 
-from rich.console import Console
-from rich.progress import track
-
 from benchmarks.scoreboard import add_traces, find_traces, load, make_setup, score_of
-from benchmarks.scores import BASE, Score, Scores, Trace, left_out, relative, serviceable
+from benchmarks.scores import BASE, Score, Scores, Trace, collect, left_out, relative, serviceable
 from highwater.core.scaler import Mode, ScalerSettings
 from highwater_lab.policies.catalogue import find_policy
 from highwater_lab.policies.highwater import HighwaterDirectPulse, HighwaterFloorPulse
@@ -143,9 +140,7 @@ def main(arguments: Sequence[str]) -> int:
 
         def measure(over: Sequence[Trace], those: Sequence[Variant]) -> None:
             work = [pool.submit(run, trace, variant) for variant in those for trace in _fit(variant, over)]
-            for done in track(work, "pulses", console=Console(stderr=True)):
-                score = done.result()
-                scores[score.trace, score.policy] = score
+            scores.update(collect(work, "pulses"))
 
         measure(traces, found[:1])
         served = serviceable(traces, scores)

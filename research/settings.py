@@ -20,16 +20,13 @@ import math
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import Final, TypeAlias
 
-from rich.console import Console
-from rich.progress import track
-
 from benchmarks.scoreboard import add_traces, find_traces, load, make_setup, run, score_of
-from benchmarks.scores import BASE, Score, Scores, Trace, left_out, relative, serviceable
+from benchmarks.scores import BASE, Score, Scores, Trace, collect, left_out, relative, serviceable
 from highwater.core.scaler import Mode, ScalerSettings
 from highwater_lab.policies.highwater import HighwaterDirect, HighwaterFloor
 from highwater_lab.simulation import simulate
@@ -152,9 +149,7 @@ def measure(
     with ProcessPoolExecutor(processes) as pool:
         # the longest first, so that no core idles at the end
         waiting = [pool.submit(run_settings, *task) for task in sorted(work, key=lambda task: -task[0].days)]
-        done = track(as_completed(waiting), said, total=len(waiting), console=Console(stderr=True))
-        scores = [future.result() for future in done]
-    return {(score.trace, score.policy): score for score in scores}
+        return collect(waiting, said)
 
 
 def table(rows: Sequence[Row]) -> list[str]:

@@ -86,7 +86,7 @@ def test_folder_of_traces_becomes_a_table_with_a_row_for_each_constant_and_mode(
 def test_one_constant_is_tried_with_noise_against_native_with_the_same(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # half of the seconds are above capacity at 70 %, and native's bucket serves them only without a step
+    # with noise the seconds of each minute differ, and so do the figures
     _write(tmp_path, "calm", [600] * 30 + [1_500] * 30)
     _write(tmp_path, "climb", [700 + 40 * max(0, minute - 20) for minute in range(60)])
     given = ["--traces", str(tmp_path), "--processes", "1", "--constant", "_RAISED_TARGET_PERCENT"]
