@@ -251,7 +251,7 @@ def is_expected(consumed: Sequence[int | None], capacity_units: int, burst_secon
 def is_expected_so_far(
     consumed: Sequence[int | None], later: Sequence[int], capacity_units: int, burst_seconds: int
 ) -> bool:
-    """Whether the drain under way, known from pulses, is no larger or longer than the last, which the bucket serves.
+    """Whether the drain under way, known from pulses, is no larger and no longer than the last ones that were served.
 
     Args:
         consumed: Units consumed in each minute that CloudWatch has, oldest first.

@@ -80,11 +80,11 @@ class Regret:
         return self._raised_for(newest) + worth // self.hours
 
     def _raised_for(self, newest: Sequence[int]) -> int:
-        """Return what target tracking asks for after these minutes, of which it lowers for none."""
+        """Return what target tracking asks for after these minutes, if it only raises."""
         asked = self.capacity_units
         for at in range(_HIGH_MINUTES, len(newest) + 1):
             if _is_high(newest[at - _HIGH_MINUTES : at], asked):
-                asked = max(asked, _wanted(newest[at - 1]))
+                asked = _wanted(newest[at - 1])
         return asked
 
 

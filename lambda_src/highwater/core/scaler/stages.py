@@ -171,10 +171,8 @@ def propose_with_pulses(settings: ScalerSettings, seen: Observation, fresh: Fres
     report it, so there is neither caution nor forecast.
     """
     percent = settings.pulsed_target_percent
-    demand = demand_by_minute(seen)
-    minutes = minutes_that_count(settings, PULSED_HOLD, now)
     most = _most(seen)
-    recent = [*demand[-minutes - seen.pending_minutes : len(demand) - seen.pending_minutes], *fresh.minutes]
+    recent = _newest_demand(seen, minutes_that_count(settings, PULSED_HOLD, now), fresh)
     average, carried = highest_average(recent), capacity_to_carry(recent, seen.burst_seconds)
     base = max(-(-average * 100 // percent), carried)
     # a spike that came only once counts too: pulses would otherwise buy its whole peak when it comes again
@@ -183,6 +181,13 @@ def propose_with_pulses(settings: ScalerSettings, seen: Observation, fresh: Fres
     if units * percent > average * 100 + percent:
         reason = f"{reason}, and peaks above them with {seen.burst_seconds} s of burst"
     return Proposal(units, most, reason)
+
+
+def _newest_demand(seen: Observation, minutes: int, fresh: Fresh | None) -> list[int | None]:
+    """The demand of the last *minutes* that CloudWatch has, and of those after them that only pulses have."""
+    demand = demand_by_minute(seen, minutes + seen.pending_minutes)
+    told = () if fresh is None or fresh.coverage_percent is None else fresh.minutes
+    return [*demand[: len(demand) - seen.pending_minutes], *told]
 
 
 def _most(seen: Observation) -> int:
@@ -430,12 +435,9 @@ def _mind_regret(
     regret = seen.regret
     if regret is None:
         return
-    # the day ends with the minute before the last datapoint of provisioned capacity
-    newest = demand_by_minute(seen, CAPACITY_MINUTES + 1 + seen.pending_minutes)
-    minutes = [units or 0 for units in newest[: len(newest) - seen.pending_minutes]]
-    if fresh is not None and fresh.coverage_percent is not None:
-        minutes += fresh.minutes
-    most = regret.most_units(settings.throttle_price_requests, minutes)
+    # the day ends with the last datapoint of provisioned capacity, up to five minutes before that of consumption
+    newest = _newest_demand(seen, CAPACITY_MINUTES + 1, fresh)
+    most = regret.most_units(settings.throttle_price_requests, [units or 0 for units in newest])
     if most is None:
         return
     if now.minute < settings.lower_from_minute:
