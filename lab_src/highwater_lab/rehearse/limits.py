@@ -78,52 +78,34 @@ class Limits:
         return tuple(exceeded)
 
     def _cost_rise_of(self, app: AppRehearsal, stage: str) -> list[Passed]:
-        if self.max_cost_rise is None or app.before is None:
+        if app.before is None:
             return []
         after = app.after.cost_per_month
         rise = after - app.before.cost_per_month
-        if rise <= self.max_cost_rise:
-            return []
-        text = (
-            f"{f'{stage}: ' if stage else ''}the cost rises by ${rise:,.2f} a month to ${after:,.2f}, the limit is "
-            f"${self.max_cost_rise:,.2f}"
-        )
-        return [Passed("cost-rise", rise, self.max_cost_rise, text, stage)]
+        text = f"{f'{stage}: ' if stage else ''}the cost rises by ${rise:,.2f} a month to ${after:,.2f}"
+        return _above("cost-rise", rise, self.max_cost_rise, text, "${:,.2f}", stage)
 
     def _rise_of(self, table: TableRehearsal) -> list[Passed]:
-        if self.max_throttled_rise is None or table.before is None or table.after is None:
+        if table.before is None or table.after is None:
             return []
-        rise = table.after.throttled_percent - table.before.throttled_percent
-        if rise <= self.max_throttled_rise:
-            return []
-        text = (
-            f"{table.after.throttled_percent:.4g} % of the requested units are throttled, {rise:.4g} points more than "
-            f"before, the limit is {self.max_throttled_rise:g}"
-        )
-        return [Passed("throttled-rise", rise, self.max_throttled_rise, text)]
+        now = table.after.throttled_percent
+        rise = now - table.before.throttled_percent
+        text = f"{now:.4g} % of the requested units are throttled, {rise:.4g} points more than before"
+        return _above("throttled-rise", rise, self.max_throttled_rise, text, "{:g}")
 
-    def _passed_by(self, throttled: float, cost: float) -> tuple[Passed, ...]:
-        exceeded = []
-        if self.max_throttled_percent is not None and throttled > self.max_throttled_percent:
-            exceeded.append(
-                Passed(
-                    "throttled",
-                    throttled,
-                    self.max_throttled_percent,
-                    f"{throttled:.4g} % of the requested units are throttled, the limit is "
-                    f"{self.max_throttled_percent:g} %",
-                )
-            )
-        if self.max_cost_per_month is not None and cost > self.max_cost_per_month:
-            exceeded.append(
-                Passed(
-                    "cost",
-                    cost,
-                    self.max_cost_per_month,
-                    f"the cost is ${cost:,.2f} a month, the limit is ${self.max_cost_per_month:,.2f}",
-                )
-            )
-        return tuple(exceeded)
+    def _passed_by(self, throttled: float, cost: float) -> list[Passed]:
+        text = f"{throttled:.4g} % of the requested units are throttled"
+        return [
+            *_above("throttled", throttled, self.max_throttled_percent, text, "{:g} %"),
+            *_above("cost", cost, self.max_cost_per_month, f"the cost is ${cost:,.2f} a month", "${:,.2f}"),
+        ]
+
+
+def _above(what: str, got: float, allowed: float | None, text: str, form: str, where: str = "") -> list[Passed]:
+    """Return what exceeds a limit, nothing if there is no limit; *form* is how the limit is shown behind the text."""
+    if allowed is None or got <= allowed:
+        return []
+    return [Passed(what, got, allowed, f"{text}, the limit is {form.format(allowed)}", where)]
 
 
 def _passed_by_queue(queue: QueueRun | None) -> list[Passed]:
