@@ -209,7 +209,15 @@ class SimulatedTable:
                 bins = traffic.minutes * 60 // traffic.bin_seconds
                 rates = array("q", rates or bytes(8 * bins))
             self.targets.append(
-                SimulatedTarget(index, dimension, throughput[dimension], rates, tracking, setup.min, setup.max)
+                SimulatedTarget(
+                    index=index,
+                    dimension=dimension,
+                    throughput=throughput[dimension],
+                    rates=rates,
+                    tracking=tracking,
+                    floor=setup.min,
+                    ceiling=setup.max,
+                )
             )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import dataclass, field
 
 from highwater.core import Dimension
 from highwater_lab.physics import Cause, OnDemandThroughput, Provisioned
 from highwater_lab.services.autoscaling import ScalableTarget, TargetTracking
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class SimulatedTarget(ScalableTarget):
     """One dimension of one resource, with the record of every minute so far.
 
@@ -21,51 +23,27 @@ class SimulatedTarget(ScalableTarget):
         hour_peaks: Highest provisioned units of each hour of the clock begun so far, the current one apart.
     """
 
-    __slots__ = (
-        "_on_demand",
-        "band",
-        "band_units",
-        "bounds",
-        "capacity",
-        "consumed",
-        "dimension",
-        "hour_peak",
-        "hour_peaks",
-        "index",
-        "rates",
-        "served",
-        "throttled",
-        "throughput",
-        "tracking",
-    )
+    index: str | None
+    dimension: Dimension
+    throughput: Provisioned | OnDemandThroughput
+    rates: array[int] | None
+    tracking: TargetTracking | None
+    served: int = 0
+    consumed: array[int] = field(default_factory=lambda: array("q"))
+    throttled: dict[int, dict[Cause, int]] = field(default_factory=dict)
+    capacity: list[tuple[int, int]] = field(init=False)
+    bounds: list[tuple[int, int, int]] = field(init=False)
+    hour_peak: int = field(init=False)
+    hour_peaks: list[int] = field(default_factory=list)
+    # what neither alarm minds, worked out anew when capacity changes
+    band_units: int = -1
+    band: tuple[int, int] = (0, 0)
 
-    def __init__(
-        self,
-        index: str | None,
-        dimension: Dimension,
-        throughput: Provisioned | OnDemandThroughput,
-        rates: array[int] | None,
-        tracking: TargetTracking | None,
-        floor: int,
-        ceiling: int,
-    ) -> None:
-        super().__init__(floor=floor, ceiling=ceiling)
-        self.index = index
-        self.dimension = dimension
-        self.throughput = throughput
-        self.rates = rates
-        self._on_demand = throughput if isinstance(throughput, OnDemandThroughput) else None
-        self.tracking = tracking
-        self.served = 0
-        self.consumed: array[int] = array("q")
-        self.throttled: dict[int, dict[Cause, int]] = {}
-        self.capacity: list[tuple[int, int]] = [(0, throughput.units)]
-        self.bounds: list[tuple[int, int, int]] = [(0, floor, ceiling)]
-        self.hour_peak = throughput.units
-        self.hour_peaks: list[int] = []
-        # what neither alarm minds, worked out anew when capacity changes
-        self.band_units = -1
-        self.band = (0, 0)
+    def __post_init__(self) -> None:
+        """Begin the records with what there is at the start."""
+        self.capacity = [(0, self.throughput.units)]
+        self.bounds = [(0, self.floor, self.ceiling)]
+        self.hour_peak = self.throughput.units
 
     def set_bounds(self, at: int, floor: int, ceiling: int) -> None:
         """New bounds from *at* on."""
@@ -87,7 +65,6 @@ class SimulatedTarget(ScalableTarget):
         """Serve by the throughput of another billing mode from *at* on."""
         throughput.refused = self.throughput.refused
         self.throughput = throughput
-        self._on_demand = throughput if isinstance(throughput, OnDemandThroughput) else None
         self.capacity.append((at, throughput.units))
         self.hour_peak = max(self.hour_peak, throughput.units)
 
@@ -100,8 +77,8 @@ class SimulatedTarget(ScalableTarget):
         if refused:
             self.throttled[minute] = refused
             self.throughput.refused = {}
-        if self._on_demand is not None:
-            self._on_demand.end_minute(served)
+        if isinstance(self.throughput, OnDemandThroughput):
+            self.throughput.end_minute(served)
         return bool(refused)
 
     def end_hour(self) -> None:
