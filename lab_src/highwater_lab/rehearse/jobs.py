@@ -39,10 +39,8 @@ class PlannedBoost:
     @property
     def label(self) -> str:
         """The boost in the form of the command line."""
-        name = f"{self.index}.{self.dimension}" if self.index else str(self.dimension)
-        when = f"{self.at:%H:%M}" if isinstance(self.at, time) else f"{self.at:%Y-%m-%dT%H:%M}"
-        total = " in total" if self.is_total else ""
-        return f"{name}={self.units}{total} at {when} for {self.length // timedelta(minutes=1)}m"
+        amount = f"{self.units}{' in total' if self.is_total else ''}"
+        return f"{_asked(self, amount)} for {self.length // timedelta(minutes=1)}m"
 
 
 def leases_of(boosts: Sequence[PlannedBoost], table: str, traffic: Traffic) -> tuple[Lease, ...]:
@@ -64,22 +62,10 @@ def leases_of(boosts: Sequence[PlannedBoost], table: str, traffic: Traffic) -> t
             reason=boost.label,
         )
         for boost in boosts
-        for start in _starts_of_boost(boost, traffic)
+        for start in _starts(boost, traffic)
+        if isinstance(boost.at, datetime) or start + boost.length > traffic.start
     ]
     return tuple(sorted(leases, key=lambda lease: lease.start))
-
-
-def _starts_of_boost(boost: PlannedBoost, traffic: Traffic) -> Iterator[datetime]:
-    end = traffic.start + timedelta(minutes=traffic.minutes)
-    if isinstance(boost.at, datetime):
-        yield boost.at
-        return
-    # a boost of the day before may still be open when the traffic begins
-    day = (traffic.start.astimezone(UTC) - _DAY).date()
-    while (start := datetime.combine(day, boost.at, UTC)) < end:
-        if start + boost.length > traffic.start:
-            yield start
-        day += _DAY
 
 
 _SOME_DAY: Final = date(2027, 3, 4)
@@ -116,12 +102,10 @@ class PlannedJob:
     @property
     def label(self) -> str:
         """The job in the form of the command line."""
-        name = f"{self.index}.{self.dimension}" if self.index else str(self.dimension)
-        rate = str(self.rate) if self.percent is None else f"{self.percent}%"
-        when = f"{self.at:%H:%M}" if isinstance(self.at, time) else f"{self.at:%Y-%m-%dT%H:%M}"
+        asked = _asked(self, str(self.rate) if self.percent is None else f"{self.percent}%")
         how = "" if self.start is Start.FULL else f" {self.start}"
         how = f" by {self.workers} workers{how}" if self.workers > 1 else how
-        return f"{name}={rate} at {when} for {self.units} units{how}{' throttled' if self.allow_throttles else ''}"
+        return f"{asked} for {self.units} units{how}{' throttled' if self.allow_throttles else ''}"
 
     def boost(self, target_percent: int) -> PlannedBoost | None:
         """Return the boost of a boosted job, from two minutes before its start until its end at its rate.
@@ -143,6 +127,7 @@ class PlannedJob:
 
 def jobs_of(planned: Sequence[PlannedJob], traffic: Traffic) -> tuple[JobSetup, ...]:
     """Return the jobs that start while *traffic* lasts, in the order of their starts."""
+    end = traffic.start + timedelta(minutes=traffic.minutes)
     jobs = [
         JobSetup(
             name=each.label if isinstance(each.at, datetime) else f"{each.label}, {at:%Y-%m-%d}",
@@ -160,6 +145,7 @@ def jobs_of(planned: Sequence[PlannedJob], traffic: Traffic) -> tuple[JobSetup, 
         )
         for each in planned
         for at in _starts(each, traffic)
+        if traffic.start <= at < end
     ]
     return tuple(sorted(jobs, key=lambda job: job.at))
 
@@ -178,14 +164,19 @@ def boosts_of(planned: Sequence[PlannedJob], setup: TableSetup) -> list[PlannedB
     return [boost for boost in found if boost is not None]
 
 
-def _starts(job: PlannedJob, traffic: Traffic) -> Iterator[datetime]:
-    end = traffic.start + timedelta(minutes=traffic.minutes)
-    if isinstance(job.at, datetime):
-        if traffic.start <= job.at < end:
-            yield job.at
+def _asked(planned: PlannedBoost | PlannedJob, amount: str) -> str:
+    """Return target, amount and time in the form of the command line."""
+    name = f"{planned.index}.{planned.dimension}" if planned.index else str(planned.dimension)
+    when = f"{planned.at:%H:%M}" if isinstance(planned.at, time) else f"{planned.at:%Y-%m-%dT%H:%M}"
+    return f"{name}={amount} at {when}"
+
+
+def _starts(planned: PlannedBoost | PlannedJob, traffic: Traffic) -> Iterator[datetime]:
+    """Yield when it starts; a daily one from the day before *traffic*, as it may still last when the traffic begins."""
+    if isinstance(planned.at, datetime):
+        yield planned.at
         return
-    day = traffic.start.astimezone(UTC).date()
-    while (at := datetime.combine(day, job.at, UTC)) < end:
-        if at >= traffic.start:
-            yield at
+    day = (traffic.start.astimezone(UTC) - _DAY).date()
+    while (start := datetime.combine(day, planned.at, UTC)) < traffic.start + timedelta(minutes=traffic.minutes):
+        yield start
         day += _DAY
