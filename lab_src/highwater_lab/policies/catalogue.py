@@ -29,57 +29,32 @@ from highwater_lab.traffic.series import Traffic
 
 # Policies that need no argument
 _WITHOUT_ARGUMENT: Final[dict[str, Callable[[], Policy]]] = {
-    policy.name: policy
-    for policy in (
-        Declared,
-        OnDemandMode,
-        Fixed,
-        HighwaterFloor,
-        HighwaterDirect,
-        HighwaterFloorPulse,
-        HighwaterDirectPulse,
-    )
-    if policy is not Fixed
-} | {"fixed": Fixed, "native": Native}
-# Policies that accept a number, with the number's meaning and its lowest and highest value
-_WITH_NUMBER: Final[dict[str, tuple[Callable[[int], Policy], str, int, int]]] = {
-    "native": (Native, "target utilization in percent", MIN_TARGET_UTILIZATION_PERCENT, MAX_TARGET_UTILIZATION_PERCENT),
-    "fixed": (Fixed, "number of units", 1, 10_000_000),
-    HighwaterFloor.name: (
-        lambda percent: HighwaterFloor(tracking_percent=percent),
-        "target utilization in percent",
-        MIN_TARGET_UTILIZATION_PERCENT,
-        MAX_TARGET_UTILIZATION_PERCENT,
-    ),
-    HighwaterFloorPulse.name: (
-        lambda percent: HighwaterFloorPulse(pulses=Pulses(percent)),
-        "share of the fleet that pulses in percent",
-        0,
-        100,
-    ),
-    HighwaterDirectPulse.name: (
-        lambda percent: HighwaterDirectPulse(pulses=Pulses(percent)),
-        "share of the fleet that pulses in percent",
-        0,
-        100,
-    ),
+    **{policy.name: policy for policy in (Declared, OnDemandMode, HighwaterFloor, HighwaterDirect)},
+    **{policy.name: policy for policy in (HighwaterFloorPulse, HighwaterDirectPulse)},
+    "fixed": Fixed,
+    "native": Native,
+}
+# What a number behind the name means: its short name, a longer one, its lowest and its highest value
+_TARGET: Final = (
+    "PERCENT",
+    "target utilization in percent",
+    MIN_TARGET_UTILIZATION_PERCENT,
+    MAX_TARGET_UTILIZATION_PERCENT,
+)
+_PULSING: Final = ("PERCENT", "share of the fleet that pulses in percent", 0, 100)
+_UNITS: Final = ("UNITS", "number of units", 1, 10_000_000)
+# Policies that accept a number, and what it means
+_WITH_NUMBER: Final[dict[str, tuple[Callable[[int], Policy], tuple[str, str, int, int]]]] = {
+    "native": (Native, _TARGET),
+    "fixed": (Fixed, _UNITS),
+    HighwaterFloor.name: (lambda percent: HighwaterFloor(tracking_percent=percent), _TARGET),
+    HighwaterFloorPulse.name: (lambda percent: HighwaterFloorPulse(pulses=Pulses(percent)), _PULSING),
+    HighwaterDirectPulse.name: (lambda percent: HighwaterDirectPulse(pulses=Pulses(percent)), _PULSING),
 }
 
 # The allowed policy names, for help texts and messages
-POLICY_NAMES: Final = tuple(
-    sorted(
-        {
-            *_WITHOUT_ARGUMENT,
-            "native:PERCENT",
-            "fixed:UNITS",
-            "highwater-floor:PERCENT",
-            "highwater-floor-pulse:PERCENT",
-            "highwater-direct-pulse:PERCENT",
-            CLAIRVOYANT,
-        }
-        - {"native"}
-    )
-)
+_NUMBERED: Final = {f"{name}:{number[0]}" for name, (_, number) in _WITH_NUMBER.items()}
+POLICY_NAMES: Final = tuple(sorted({*_WITHOUT_ARGUMENT, *_NUMBERED, CLAIRVOYANT} - {"native"}))
 
 
 class PolicyError(HighwaterError, ValueError):
@@ -90,7 +65,7 @@ def find_policy(name: str) -> Policy:
     """Create the policy *name*; raises `PolicyError` for a name that is not in `POLICY_NAMES`."""
     kind, has_number, number = name.partition(":")
     if kind in _WITH_NUMBER and has_number:
-        make, meaning, low, high = _WITH_NUMBER[kind]
+        make, (_, meaning, low, high) = _WITH_NUMBER[kind]
         if not number.isascii() or not number.isdigit() or len(number) > 9 or not low <= int(number) <= high:
             raise PolicyError(f"policy {name!r}: expected a {meaning} from {low} to {high:,}, got {number[:20]!r}")
         return make(int(number))
