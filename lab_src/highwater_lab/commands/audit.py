@@ -26,7 +26,6 @@ from typing import Any, Final
 import click
 
 from highwater.cli.terminal import say
-from highwater.core import HighwaterError
 from highwater_lab.audit import (
     AuditFolder,
     Judgement,
@@ -39,7 +38,7 @@ from highwater_lab.audit import (
     read_tables,
 )
 from highwater_lab.audit.account import WORKERS
-from highwater_lab.commands.options import Finite, Misuse, check_places, progress_bar, timezone_option
+from highwater_lab.commands.options import Finite, Misuse, check_places, misuse_of_errors, progress_bar, timezone_option
 from highwater_lab.commands.traffic_source import open_session, telling_of
 from highwater_lab.files import replace_file
 from highwater_lab.report.audit import Audit, audit_csv, audit_document, audit_lines, audit_page
@@ -131,7 +130,7 @@ def audit_command(
         has_savings_plan=savings_plan,
         prices_file=str(prices_file or ""),
     )
-    try:
+    with misuse_of_errors():
         work = _Audit(question, AuditFolder(out), _Accounts(profile, roles, regions, all_regions))
         work.read_tables()
         say(work.price, err=True)
@@ -144,10 +143,6 @@ def audit_command(
             replace_file(html_file, audit_page(audit).encode("utf-8", "replace"))
         if csv_file is not None:
             replace_file(csv_file, audit_csv(audit).encode("utf-8", "replace"))
-    except HighwaterError as error:
-        raise Misuse(str(error)) from error
-    except OSError as error:
-        raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
     if as_json:
         click.echo(json.dumps(audit_document(audit)))
     else:

@@ -16,8 +16,8 @@ import click
 from rich.markup import escape
 
 from highwater.cli.terminal import open_console
-from highwater.core import HighwaterError, Severity
-from highwater_lab.commands.options import Misuse
+from highwater.core import Severity
+from highwater_lab.commands.options import Misuse, misuse_of_errors
 from highwater_lab.template.findings import SynthFinding, read_findings
 
 _SYNTH_SECONDS = 600
@@ -51,10 +51,8 @@ def check_command(app: Path, pairs: Sequence[str], strict: bool, as_json: bool) 
         raise Misuse("--context is for an app that is run; remove it for a folder that is synthesized already")
     if not app.exists():
         raise Misuse(f"{app}: does not exist; give the app's Python file, or the folder that cdk synth wrote")
-    try:
+    with misuse_of_errors():
         findings = read_findings(app) if app.is_dir() else _synthesized(app, given)
-    except HighwaterError as error:
-        raise Misuse(str(error)) from error
     counts = Counter(finding.severity for finding in findings)
     if as_json:
         listed = [

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from highwater.core import Dimension, HighwaterError
-from highwater_lab.commands.options import Misuse, Pairs, check_places
+from highwater.core import Dimension
+from highwater_lab.commands.options import Misuse, Pairs, check_places, misuse_of_errors
 from highwater_lab.recommend.code import managed_code_of
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.template import ListedTable, is_plan, list_tables, load_templates
@@ -140,10 +140,8 @@ def migrate_command(template: Path, table: str | None, parameters: tuple[tuple[s
             f"{template}: is a plan or state of Terraform, and manage_capacity is for apps of the CDK; for Terraform, "
             "highwater recommend --code hcl prints tables with their scaling"
         )
-    try:
+    with misuse_of_errors():
         listed = list_tables(load_templates(template), dict(parameters))
-    except HighwaterError as error:
-        raise Misuse(str(error)) from error
     chosen = [each for each in listed if table is None or each.is_called(table)]
     if not chosen:
         names = ", ".join(each.name for each in listed) or "none"

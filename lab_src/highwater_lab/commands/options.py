@@ -15,6 +15,7 @@ import click
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from highwater.cli.terminal import open_console
+from highwater.core import HighwaterError
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.zones import find_zone
 from highwater_lab.physics import KeyDistribution
@@ -25,6 +26,17 @@ class Misuse(click.UsageError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, click.get_current_context(silent=True))
+
+
+@contextlib.contextmanager
+def misuse_of_errors() -> Iterator[None]:
+    """Raise `Misuse` for an error of Highwater's own, and for a file that cannot be written."""
+    try:
+        yield
+    except HighwaterError as error:
+        raise Misuse(str(error)) from error
+    except OSError as error:
+        raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
 
 
 class Finite(click.FloatRange):

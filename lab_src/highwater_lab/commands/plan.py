@@ -8,8 +8,7 @@ import webbrowser
 import click
 
 from highwater.cli.terminal import say, stopped_by_signals
-from highwater.core import HighwaterError
-from highwater_lab.commands.options import Misuse, check_places, table_quota_option, timezone_option
+from highwater_lab.commands.options import Misuse, check_places, misuse_of_errors, table_quota_option, timezone_option
 from highwater_lab.commands.traffic_source import TrafficSource, tell_notes, traffic_options
 from highwater_lab.plan.engine import Engine
 from highwater_lab.plan.server import PlannerServer
@@ -36,7 +35,7 @@ def plan_command(source: TrafficSource, timezone: str, table_quota: int, port: i
     Exit status: 0 ended by Ctrl-C, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     check_places(source.inputs, {"--save": source.save})
-    try:
+    with misuse_of_errors():
         traffic = source.read_traffic()
         engine = Engine(
             traffic=traffic,
@@ -47,10 +46,6 @@ def plan_command(source: TrafficSource, timezone: str, table_quota: int, port: i
         )
         if source.save is not None:
             write_traffic(traffic, source.save)
-    except HighwaterError as error:
-        raise Misuse(str(error)) from error
-    except OSError as error:
-        raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
     try:
         server = PlannerServer(engine, port)
     except OSError as error:

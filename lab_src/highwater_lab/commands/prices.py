@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 from highwater.cli.terminal import open_console, say
-from highwater_lab.commands.options import Misuse, check_places
+from highwater_lab.commands.options import Misuse, check_places, misuse_of_errors
 from highwater_lab.files import read_file, replace_file
-from highwater_lab.services.prices import PRICE_LIST_URL, PriceError, Prices, load_prices, price_file
+from highwater_lab.services.prices import PRICE_LIST_URL, Prices, load_prices, price_file
 
 _SECONDS_TO_WAIT = 60
 _path = click.Path(path_type=Path)
@@ -45,17 +45,13 @@ def prices_command(shown: Path | None, fetch: bool, source: Path | None, out: Pa
     if is_made == (out is None):
         raise Misuse("--fetch and --from need --out FILE" if is_made else "--out is for --fetch or --from; give one")
     check_places({"--prices": shown, "--from": source}, {"--out": out})
-    try:
+    with misuse_of_errors():
         if out is not None:
             text = _fetched() if source is None else _read(source)
             made = price_file(text, PRICE_LIST_URL if source is None else source.name, datetime.now(UTC).date())
             replace_file(out, (json.dumps(made, indent=2) + "\n").encode())
             shown = out
         prices = load_prices(file=shown)
-    except PriceError as error:
-        raise Misuse(str(error)) from error
-    except OSError as error:
-        raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
     if as_json:
         regions = {region: asdict(prices.regions[region]) for region in sorted(prices.regions)}
         click.echo(json.dumps({"dated": prices.dated, "regions": regions}))

@@ -14,14 +14,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from highwater.cli.terminal import open_console, say
-from highwater.core import HighwaterError
 from highwater.core.plan.windows import DAYS, parse_days
 from highwater.core.scaler import ScalerSettings
 from highwater_lab.commands.options import (
     Finite,
-    Misuse,
     Pairs,
     check_places,
+    misuse_of_errors,
     progress_bar,
     table_quota_option,
     timezone_option,
@@ -113,7 +112,7 @@ def recommend_command(
     if template is None:
         refuse_options({"--table": table, "--parameter": parameters}, "without --template", "the table of a template")
     check_places({"--template": template, **source.inputs}, {"--save": source.save, "--html": html, "--png": png})
-    try:
+    with misuse_of_errors():
         setup = None
         if template is not None:
             setup = find_table(
@@ -146,10 +145,6 @@ def recommend_command(
             write_tradeoff(recommendation, advised, title, said, max_throttled, _WRITERS[language], html)
         if png is not None:
             write_curve(recommendation, advised, f"{traffic.name}: cost of less throttling", png)
-    except HighwaterError as error:
-        raise Misuse(str(error)) from error
-    except OSError as error:
-        raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
     tell_notes(traffic)
     for note in setup.notes if setup else ():
         say(note, err=True)

@@ -9,7 +9,6 @@ import click
 from rich.markup import escape
 
 from highwater.cli.terminal import open_console
-from highwater.core import HighwaterError
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
 from highwater_lab.commands.jobs import BoostOption, BufferOption, JobOption
 from highwater_lab.commands.options import (
@@ -18,6 +17,7 @@ from highwater_lab.commands.options import (
     Misuse,
     Pairs,
     check_places,
+    misuse_of_errors,
     progress_bar,
 )
 from highwater_lab.commands.rehearse_app import FORMATS, AppCommand, refuse_options
@@ -260,7 +260,7 @@ def rehearse_command(
         {"TEMPLATE": template, **source.inputs},
         {"--save": source.save, "--html": html, "--png": png},
     )
-    try:
+    with misuse_of_errors():
         traffic = source.read_traffic(likely_table=table)
         with progress_bar("rehearsing") as progress:
             rehearsal = rehearse(
@@ -294,10 +294,6 @@ def rehearse_command(
             write_page(rehearsal, html, limits.passed(rehearsal))
         if png is not None:
             write_picture(rehearsal, png)
-    except HighwaterError as error:
-        raise Misuse(str(error)) from error
-    except OSError as error:
-        raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
     tell_notes(traffic)
     exceeded = limits.passed(rehearsal)
     if as_json:

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from highwater.cli.terminal import open_console, say
 from highwater.core import Dimension
-from highwater_lab.commands.options import Misuse, progress_bar
+from highwater_lab.commands.options import Misuse, misuse_of_errors, progress_bar
 from highwater_lab.commands.traffic_source import open_session, telling_of
 from highwater_lab.services.prices import load_prices
 from highwater_lab.traffic import (
@@ -97,7 +97,7 @@ def fetch_command(
         )
     # boto3 itself reads AWS_DEFAULT_REGION only
     session = open_session(profile, region or os.environ.get("AWS_REGION") or None)
-    try:
+    with misuse_of_errors():
         with telling_of("the tables" if is_all else f"table {tables[0]!r}" if len(tables) == 1 else "the tables"):
             dynamodb = session.client("dynamodb")
             planned = plan_fetch_of_all(dynamodb) if is_all else plan_fetch(dynamodb, tables)
@@ -109,10 +109,6 @@ def fetch_command(
         if not is_dry_run:
             folder.mkdir(parents=True, exist_ok=True)
             fetched = dict(_fetch(session, plan, days, folder, quietly=as_json))
-    except TrafficError as error:
-        raise Misuse(str(error)) from error
-    except OSError as error:
-        raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
     if as_json:
         without = [] if is_dry_run else [table for table in plan.tables if table not in fetched]
         click.echo(json.dumps(_fetch_document(plan, kept, fetched, without, folder, usd)))
@@ -212,10 +208,8 @@ def show_command(file: Path, table: str | None, units_are: str, as_json: bool) -
 
     Exit status: 0 fine, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
-    try:
+    with misuse_of_errors():
         found = read_traffic_by_table(file, units_are=Dimension(units_are.removesuffix("s")))
-    except TrafficError as error:
-        raise Misuse(str(error)) from error
     if table is not None:
         if table not in found:
             raise Misuse(f"{file}: has no traffic of table {table!r}; it has {', '.join(found)}")
