@@ -20,7 +20,7 @@ from highwater_lab.commands.options import (
     misuse_of_errors,
     progress_bar,
 )
-from highwater_lab.commands.rehearse_app import FORMATS, AppCommand, refuse_options
+from highwater_lab.commands.rehearse_app import FORMATS, refuse_options, run_for_app
 from highwater_lab.commands.traffic_source import TrafficSource, live_option, tell_notes, traffic_options
 from highwater_lab.policies.catalogue import POLICY_NAMES
 from highwater_lab.rehearse import Limits, PlannedBoost, PlannedJob, rehearse
@@ -231,18 +231,18 @@ def rehearse_command(
             **{"--account-quota": account_quota, "--save": source.save, "--png": png},
         }
         refuse_options(for_one, "beside --all and --against")
-        command = AppCommand(
-            template=template,
+        is_exceeded = run_for_app(
+            template,
+            source,
+            limits,
             against=against,
             table=table,
             parameters=dict(parameters),
-            source=source,
-            limits=limits,
             cheapest_within=cheapest_within,
             form="json" if as_json else form,
             page=html,
         )
-        if command.run():
+        if is_exceeded:
             raise click.exceptions.Exit(_FINDING)
         return
     refuse_options(

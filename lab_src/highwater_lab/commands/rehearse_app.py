@@ -10,21 +10,18 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 from rich.markup import escape
 
 from highwater.cli.terminal import open_console
-from highwater.core import HighwaterError
-from highwater_lab.commands.options import Misuse, check_places, progress_bar
+from highwater_lab.commands.options import Misuse, check_places, misuse_of_errors, progress_bar
 from highwater_lab.commands.traffic_source import TrafficSource
-from highwater_lab.rehearse import AppRehearsal, Limits, rehearse_app
+from highwater_lab.rehearse import AppRehearsal, Limits, Passed, rehearse_app
 from highwater_lab.report.app import app_document, app_markdown, print_app
 from highwater_lab.report.app_page import write_app_page
 from highwater_lab.template import ListedTable, count_fixed, is_plan, list_tables, load_prior, load_templates
-from highwater_lab.template.document import Template
 
 # What --against is for the state that a Terraform plan was made from
 PRIOR = "prior"
@@ -32,108 +29,97 @@ FORMATS = ("text", "markdown", "json")
 _SYNTH_SECONDS = 600
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppCommand:
-    """The options of the command for all tables of an app.
+def run_for_app(
+    template: Path,
+    source: TrafficSource,
+    limits: Limits,
+    *,
+    against: str | None,
+    table: str | None,
+    parameters: Mapping[str, str],
+    cheapest_within: float | None,
+    form: str,
+    page: Path | None,
+) -> bool:
+    """Rehearse all tables of an app and print the result; return whether a limit is exceeded.
 
-    Attributes:
+    Args:
         template: The app's `cdk.out` folder, a template, or a Terraform plan.
+        source: The traffic.
+        limits: What may not be exceeded.
         against: The old app: a folder, a template, a Terraform plan or state, `prior` for the state that the plan in
             *template* was made from, or a revision of git, which is synthesized; `None` for none.
         table: The end of the path, or another name, of the only table to rehearse; `None` for all.
         parameters: Values of template parameters, of both apps.
-        source: The traffic.
-        limits: What may not be exceeded.
         cheapest_within: The highest percentage of throttled units of a cheapest plan to search for, `None` for none.
         form: `text`, `markdown` or `json`.
         page: The HTML file to write, `None` for none.
+
+    Raises:
+        Misuse: The apps or the traffic cannot be read, or nothing is left to rehearse.
     """
-
-    template: Path
-    against: str | None
-    table: str | None
-    parameters: Mapping[str, str]
-    source: TrafficSource
-    limits: Limits
-    cheapest_within: float | None
-    form: str
-    page: Path | None = None
-
-    def run(self) -> bool:
-        """Rehearse and print; return whether a limit is exceeded.
-
-        Raises `Misuse` if the apps or the traffic cannot be read, or nothing is left to rehearse.
-        """
-        check_places({"TEMPLATE": self.template, **self.source.inputs}, {"--html": self.page})
-        try:
-            after, fixed = self._read(load_templates(self.template))
-            before, fixed_before = None, fixed
-            if self.against == PRIOR and is_plan(self.template):
-                before, fixed_before = self._read(load_prior(self.template))
-            elif self.against is not None:
-                with _old_app(self.against) as old:
-                    before, fixed_before = self._read(load_templates(old))
-            if not after and not before:
-                raise Misuse(f"{self.template}: no DynamoDB table, so there is nothing to rehearse")
-            after, before = self._chosen(after, before)
-            traffic_of = self.source.read_traffic_of_tables()
-            with progress_bar("rehearsing") as progress:
-                app = rehearse_app(
-                    after,
-                    traffic_of,
-                    before=before,
-                    against=self.against or "",
-                    timing=self.source.timing(),
-                    price_region=self.source.price_region,
-                    prices_file=self.source.prices_file,
-                    commitments=self.source.commitments,
-                    has_config_recorder=self.source.config_recorder,
-                    fixed=fixed,
-                    fixed_before=fixed_before,
-                    cheapest_within=self.cheapest_within,
-                    progress=progress,
-                )
-        except HighwaterError as error:
-            raise Misuse(str(error)) from error
-        return self._print(app)
-
-    def _read(self, templates: list[Template]) -> tuple[list[ListedTable], Counter[tuple[str, str]]]:
-        """Return the tables, and what is paid for beside them if they are all rehearsed."""
-        fixed = count_fixed(templates, self.parameters) if self.table is None else Counter()
-        return list_tables(templates, self.parameters), fixed
-
-    def _chosen(
-        self, after: list[ListedTable], before: list[ListedTable] | None
-    ) -> tuple[list[ListedTable], list[ListedTable] | None]:
-        if self.table is None:
-            return after, before
-        name = self.table
-        kept = [table for table in after if table.is_called(name)]
-        kept_before = None if before is None else [table for table in before if table.is_called(name)]
-        if not kept and not kept_before:
-            names = ", ".join(sorted({table.name for table in (*after, *(before or ()))}))
-            raise Misuse(f"there is no table {name!r}; the tables are {names}")
-        return kept, kept_before
-
-    def _print(self, app: AppRehearsal) -> bool:
-        exceeded = self.limits.passed_by_app(app)
-        if self.page is not None:
-            try:
-                write_app_page(app, self.page, exceeded)
-            except OSError as error:
-                raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
-        if self.form == "json":
-            click.echo(json.dumps(app_document(app, exceeded)))
-        elif self.form == "markdown":
-            click.echo(app_markdown(app, exceeded), nl=False)
+    check_places({"TEMPLATE": template, **source.inputs}, {"--html": page})
+    with misuse_of_errors():
+        templates = {"after": load_templates(template)}
+        if against == PRIOR and is_plan(template):
+            templates["before"] = load_prior(template)
+        elif against is not None:
+            with _old_app(against) as old:
+                templates["before"] = load_templates(old)
+        tables = {which: list_tables(each, parameters) for which, each in templates.items()}
+        if not any(tables.values()):
+            raise Misuse(f"{template}: no DynamoDB table, so there is nothing to rehearse")
+        fixed: dict[str, Counter[tuple[str, str]]] = {}
+        if table is None:
+            # what is paid for beside the tables, if they are all rehearsed
+            fixed = {which: count_fixed(each, parameters) for which, each in templates.items()}
         else:
-            console = open_console()
-            print_app(app, console)
-            if self.page is not None:
-                console.print(f"written: {self.page}", highlight=False, markup=False)
-            for limit in exceeded:
-                console.print(f"[red]✗[/] {escape(limit.text)}", highlight=False, soft_wrap=True)
-        return bool(exceeded)
+            tables = _called(table, tables)
+        traffic_of = source.read_traffic_of_tables()
+        with progress_bar("rehearsing") as progress:
+            app = rehearse_app(
+                tables["after"],
+                traffic_of,
+                before=tables.get("before"),
+                against=against or "",
+                timing=source.timing(),
+                price_region=source.price_region,
+                prices_file=source.prices_file,
+                commitments=source.commitments,
+                has_config_recorder=source.config_recorder,
+                fixed=fixed.get("after"),
+                fixed_before=fixed.get("before", fixed.get("after")),
+                cheapest_within=cheapest_within,
+                progress=progress,
+            )
+        exceeded = limits.passed_by_app(app)
+        if page is not None:
+            write_app_page(app, page, exceeded)
+    _print(app, exceeded, form, page)
+    return bool(exceeded)
+
+
+def _called(name: str, tables: Mapping[str, Sequence[ListedTable]]) -> dict[str, list[ListedTable]]:
+    """Return of each app the tables that people may mean by a name; raises `Misuse` if there is none in either."""
+    kept = {which: [table for table in each if table.is_called(name)] for which, each in tables.items()}
+    if not any(kept.values()):
+        names = ", ".join(sorted({table.name for each in tables.values() for table in each}))
+        raise Misuse(f"there is no table {name!r}; the tables are {names}")
+    return kept
+
+
+def _print(app: AppRehearsal, exceeded: Sequence[Passed], form: str, page: Path | None) -> None:
+    if form == "json":
+        click.echo(json.dumps(app_document(app, exceeded)))
+    elif form == "markdown":
+        click.echo(app_markdown(app, exceeded), nl=False)
+    else:
+        console = open_console()
+        print_app(app, console)
+        if page is not None:
+            console.print(f"written: {page}", highlight=False, markup=False)
+        for limit in exceeded:
+            console.print(f"[red]✗[/] {escape(limit.text)}", highlight=False, soft_wrap=True)
 
 
 def refuse_options(given: Mapping[str, object], where: str, of: str = "one table") -> None:
