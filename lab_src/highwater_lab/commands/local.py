@@ -8,7 +8,7 @@ import os
 import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -45,7 +45,18 @@ def _checked_origins(_: click.Context, __: click.Parameter, origins: tuple[str, 
     return origins
 
 
-@click.group(short_help="An AWS endpoint on this machine.")
+class _Group(click.Group):
+    """Ends each of its commands with one line where the cloud cannot do what is asked."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except CloudError as error:
+            _refuse(str(error))
+
+
+@click.group(cls=_Group, short_help="An AWS endpoint on this machine.")
 def local() -> None:
     """An AWS endpoint on this machine for the real CDK CLI and any AWS SDK.
 
@@ -139,21 +150,13 @@ def up(
         is_express=is_express,
         allowed_origins=allowed_origins,
     )
-    try:
-        with claim() as place:
-            gone = lost()
-            server = start_process(
-                port,
-                state_folder() / "local-cloud.log",
-                scratch_folder(),
-                options,
-                inherited=(place,),
-            )
-            # recorded before the server may outlive this command, so that no unrecorded server is left behind
-            remember(Whereabouts(server.port, server.pid))
-            server.outlive_caller()
-    except CloudError as error:
-        _refuse(str(error))
+    with claim() as place:
+        gone = lost()
+        log = state_folder() / "local-cloud.log"
+        server = start_process(port, log, scratch_folder(), options, inherited=(place,))
+        # recorded before the server may outlive this command, so that no unrecorded server is left behind
+        remember(Whereabouts(server.port, server.pid))
+        server.outlive_caller()
     if gone is not None:
         click.echo(f"highwater local: {gone}", err=True)
     control = CloudControl(server.port)
@@ -175,11 +178,10 @@ def env(role: str | None, as_json: bool) -> None:
     Commands then call as the account's root, which may do everything but request a boost. A boost needs a role that
     has grant_boost: give it with --role.
     """
-    control = CloudControl(_recalled().port)
-    try:
-        environment = control.environment(role)
-    except CloudError as error:
-        _refuse(str(error))
+    recorded = recall()
+    if recorded is None:
+        _refuse(none_running())
+    environment = CloudControl(recorded.port).environment(role)
     if as_json:
         click.echo(json.dumps(environment))
         return
@@ -215,11 +217,7 @@ def step(duration: timedelta, as_json: bool) -> None:
     EventBridge Scheduler, and the functions that they start. Each function ends, or waits for a later time, before the
     clock moves on. For a cloud that was started with --clock driven.
     """
-    try:
-        moved = _running().step(duration)
-    except CloudError as error:
-        _refuse(str(error))
-    _print_status(moved, as_json)
+    _print_status(_running().step(duration), as_json)
 
 
 @local.command()
@@ -229,8 +227,8 @@ def down(port: int | None) -> None:
 
     If AWS_ENDPOINT_URL names another cloud than the one that highwater local up started, say which with --port.
     """
-    recorded = _recorded()
-    named = _named() if port is None else cloud_at(port, recorded)
+    recorded = recall()
+    named = find_cloud() if port is None else cloud_at(port, recorded)
     if named is None:
         _refuse(f"no local cloud answers at port {port}; yours has the port that this prints: highwater local env")
     if port is None and recorded is not None and recorded.port != named.port:
@@ -258,30 +256,8 @@ def _print_environment(environment: Mapping[str, str]) -> None:
 
 
 def _running() -> CloudControl:
-    return CloudControl(_named().port)
-
-
-def _named() -> Whereabouts:
     """The cloud that a command acts on."""
-    try:
-        return find_cloud()
-    except CloudError as error:
-        _refuse(str(error))
-
-
-def _recorded() -> Whereabouts | None:
-    """The cloud that `highwater local up` started, if one runs."""
-    try:
-        return recall()
-    except CloudError as error:
-        _refuse(str(error))
-
-
-def _recalled() -> Whereabouts:
-    whereabouts = _recorded()
-    if whereabouts is None:
-        _refuse(none_running())
-    return whereabouts
+    return CloudControl(find_cloud().port)
 
 
 def _print_status(cloud: CloudStatus, as_json: bool) -> None:
