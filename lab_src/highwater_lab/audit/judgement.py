@@ -274,11 +274,7 @@ class _Work:
 
     def _on_demand(self) -> Candidate | None:
         run = simulate(self._setup, self._traffic, OnDemandMode(), prices=self._prices)
-        percent = run.throttled_per_million / 10_000
-        if percent > self._question.max_throttled:
-            return None
-        cost = run.bill.per_month
-        return Candidate(plan=None, cost_per_month=cost, throttled_percent=percent, utilization_percent=None)
+        return None if run.throttled_percent > self._question.max_throttled else Candidate.of_run(None, run)
 
     def _code(self, found: Candidate) -> str:
         return hcl_of(found) if self._question.language == "hcl" else code_of(found)

@@ -21,7 +21,7 @@ from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.policies.catalogue import find_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
-from highwater_lab.recommend import Candidate
+from highwater_lab.recommend.candidates import Candidate, units_for
 from highwater_lab.recommend.code import code_of
 from highwater_lab.recommend.surges import round_up
 from highwater_lab.rehearse.jobs import PlannedBoost, leases_of
@@ -120,21 +120,15 @@ class Engine:
             except HighwaterError as error:
                 raise ProposalError(f"boost: {error}") from error
         run = self._simulate(setup, Declared.name)
-        candidate = Candidate(
-            plan=plan,
-            cost_per_month=run.bill.per_month,
-            throttled_percent=run.throttled_per_million / 10_000,
-            utilization_percent=run.utilization_percent,
-        )
         return {
             "usd_per_month": run.bill.per_month,
-            "throttled_percent": candidate.throttled_percent,
+            "throttled_percent": run.throttled_percent,
             "throttled": share_text(run),
             "throttled_minutes": len(run.throttled_minutes()),
             "targets": {str(each): _steps(run, each) for each in self.dimensions},
             "openings": [self._openings(window) for window in plan.windows],
             "warnings": [finding.text("plan") for finding in findings if finding.severity is Severity.WARNING],
-            "code": code_of(candidate) + ("" if boost is None else _boost_code(boost)),
+            "code": code_of(Candidate.of_run(plan, run)) + ("" if boost is None else _boost_code(boost)),
         }
 
     def _simulate(self, setup: TableSetup, policy: str) -> Run:
@@ -150,9 +144,9 @@ class Engine:
         bins, per_minute = 60 // self.traffic.bin_seconds, 3600 // self.traffic.bin_seconds
         quietest = max(min(sum(each[at : at + bins]) for at in range(0, len(each), bins)) for each in streams.values())
         busiest = max(math.ceil(self.traffic.busiest_minute(stream)) for stream in streams)
-        ceiling = min(self.table_quota_units, round_up(_units_for(busiest) * 5 // 4))
+        ceiling = min(self.table_quota_units, round_up(units_for(busiest, _USUAL_TARGET_PERCENT) * 5 // 4))
         return {
-            "min_capacity": min(ceiling, round_up(_units_for(quietest // per_minute))),
+            "min_capacity": min(ceiling, round_up(units_for(quietest // per_minute, _USUAL_TARGET_PERCENT))),
             "max_capacity": ceiling,
             "target_utilization_percent": _USUAL_TARGET_PERCENT,
         }
@@ -235,10 +229,6 @@ def _members(given: object, where: str, allowed: Sequence[str], needed: Sequence
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names)
-
-
-def _units_for(demand: int) -> int:
-    return max(1, -(-demand * 100 // _USUAL_TARGET_PERCENT))
 
 
 def _steps(run: Run, dimension: Dimension) -> dict[str, Any]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from highwater.core import Capacity, HighWaterMark, IndexCapacity, Plan, Window
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from highwater_lab.simulation import Run
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +45,16 @@ class Candidate:
     cost_per_month: float
     throttled_percent: float
     utilization_percent: float | None
+
+    @classmethod
+    def of_run(cls, plan: Plan | None, run: Run) -> Candidate:
+        """Return a plan, `None` for on-demand, with the result of its simulation."""
+        return cls(
+            plan=plan,
+            cost_per_month=run.bill.per_month,
+            throttled_percent=run.throttled_percent,
+            utilization_percent=run.utilization_percent,
+        )
 
     @property
     def summary(self) -> str:
@@ -99,10 +113,18 @@ def _merged(windows: Sequence[Window]) -> tuple[Window, ...]:
     return tuple(merged.values())
 
 
-def frontier(choices: Iterable[Choice]) -> list[Choice]:
-    """Return the choices for which no other is both cheaper and less throttled, the cheapest first."""
-    best: list[Choice] = []
-    for choice in sorted(choices, key=lambda choice: (choice.cost, choice.throttled_units)):
-        if not best or choice.throttled_units < best[-1].throttled_units:
-            best.append(choice)
+def frontier(items: Iterable[_Item], of: Callable[[_Item], tuple[float, float]]) -> list[_Item]:
+    """Return the items for which no other is both cheaper and less throttled, the cheapest first.
+
+    *of* returns an item's cost and throttling.
+    """
+    best: list[_Item] = []
+    for item in sorted(items, key=of):
+        if not best or of(item)[1] < of(best[-1])[1]:
+            best.append(item)
     return best
+
+
+def units_for(demand: int, target_percent: int) -> int:
+    """Return the capacity at which a demand, in units per second, uses a target utilization, at least 1."""
+    return max(1, -(-demand * 100 // target_percent))

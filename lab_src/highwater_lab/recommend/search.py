@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise, product
 from multiprocessing.pool import Pool
+from operator import attrgetter
 from typing import TypeVar
 
 from highwater.core import Capacity, Dimension, HighwaterError, Plan, Window, check
@@ -20,7 +21,7 @@ from highwater_lab.physics import BURST_SECONDS, QUANTA_PER_UNIT
 from highwater_lab.policies.catalogue import find_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
-from highwater_lab.recommend.candidates import Candidate, Choice, frontier, plan_of
+from highwater_lab.recommend.candidates import Candidate, Choice, frontier, plan_of, units_for
 from highwater_lab.recommend.surges import find_surges, round_up, windows_for
 from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import Prices, load_prices
@@ -259,19 +260,13 @@ class _Simulator:
     def try_plan(self, plan: Plan | None, policy: str = Declared.name) -> Candidate:
         """Simulate a plan, or without one on-demand."""
         name = OnDemandMode.name if plan is None else policy
-        run = self._simulate(plan or self.plan(None, None), name, self.traffic)
-        return Candidate(
-            plan=plan,
-            cost_per_month=run.bill.per_month,
-            throttled_percent=run.throttled_per_million / 10_000,
-            utilization_percent=run.utilization_percent,
-        )
+        return Candidate.of_run(plan, self._simulate(plan or self.plan(None, None), name, self.traffic))
 
     def choices(self, dimension: Dimension, target: int) -> list[Choice]:
         """Return what a target utilization has to offer, with rising floors, before it is simulated."""
         demand = sorted(_minutes(self.traffic, dimension))
-        needed = (_units_for(_quantile(demand, percent), target) for percent in _FLOOR_PERCENTS)
-        ceiling = min(self.quota_units, round_up(_units_for(demand[-1], target) * 5 // 4))
+        needed = (units_for(_quantile(demand, percent), target) for percent in _FLOOR_PERCENTS)
+        ceiling = min(self.quota_units, round_up(units_for(demand[-1], target) * 5 // 4))
         return [
             Choice(
                 capacity=Capacity.autoscaled(
@@ -413,7 +408,7 @@ class _Search:
         return Recommendation(
             best=best,
             is_within_limit=bool(within),
-            curve=_curve(self._candidates),
+            curve=tuple(frontier(self._candidates, attrgetter("cost_per_month", "throttled_percent"))),
             tried=self._tried,
             was_stopped=was_stopped,
             scaled=self._scaled,
@@ -494,7 +489,8 @@ class _Search:
         They are the three cheapest that should keep the limit, and samples of the others.
         """
         # if the search was interrupted early, a dimension may have no choices yet, and then there are no pairs
-        pairs = list(product(*(frontier(self._choices[dimension]) for dimension in self._dimensions)))
+        figures: Callable[[Choice], tuple[float, float]] = attrgetter("cost", "throttled_units")
+        pairs = list(product(*(frontier(self._choices[dimension], figures) for dimension in self._dimensions)))
         if not self._dimensions:
             return
         requested_units = sum(self._traffic.total_units(stream) for stream in self._traffic.rates)
@@ -513,14 +509,6 @@ class _Search:
             self._progress(min(self._tried, self._expected), self._expected)
 
 
-def _curve(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    best: list[Candidate] = []
-    for candidate in sorted(candidates, key=lambda c: (c.cost_per_month, c.throttled_percent)):
-        if not best or candidate.throttled_percent < best[-1].throttled_percent:
-            best.append(candidate)
-    return tuple(best)
-
-
 def _only(traffic: Traffic, dimension: Dimension) -> Traffic:
     return replace(traffic, rates={s: rates for s, rates in traffic.rates.items() if s.dimension is dimension})
 
@@ -536,10 +524,6 @@ def _minutes(traffic: Traffic, dimension: Dimension) -> Iterator[int]:
 
 def _quantile(ordered: Sequence[int], percent: int) -> int:
     return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
-
-
-def _units_for(demand: int, target_percent: int) -> int:
-    return max(1, -(-demand * 100 // target_percent))
 
 
 def _capped(units: int | None, ceiling: int) -> int | None:

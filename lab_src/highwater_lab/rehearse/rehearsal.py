@@ -58,7 +58,7 @@ class Rehearsal:
     @property
     def throttled_percent(self) -> float:
         """The percentage of requested units that the policy `declared` throttles."""
-        return self.declared.throttled_per_million / 10_000
+        return self.declared.throttled_percent
 
     @property
     def cost_per_month(self) -> float:

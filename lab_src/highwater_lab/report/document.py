@@ -42,7 +42,7 @@ def run_document(run: Run) -> dict[str, Any]:
         "policy": run.policy,
         "demanded_units": round(run.demanded_units, 3),
         "throttled_units": round(run.throttled_units, 3),
-        "throttled_percent": run.throttled_per_million / 10_000,
+        "throttled_percent": run.throttled_percent,
         "throttled_minutes": len(run.throttled_minutes()),
         "throttled_by_cause": {str(cause): round(units, 3) for cause, units in run.throttled_by_cause().items()},
         "worst_minute": None

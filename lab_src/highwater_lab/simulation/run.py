@@ -191,6 +191,11 @@ class Run:
         """Throttled of a million units asked for; 0 where nothing was asked for."""
         return self.throttled_units * 1e6 / self.demanded_units if self.demanded_units else 0.0
 
+    @property
+    def throttled_percent(self) -> float:
+        """The percentage of the units asked for that were throttled."""
+        return self.throttled_per_million / 10_000
+
     def throttled_minutes(self) -> tuple[int, ...]:
         """The minutes in which requests were throttled."""
         return tuple(sorted({minute for target in self.arriving for minute in target.throttled}))
