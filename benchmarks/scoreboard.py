@@ -20,6 +20,7 @@ from pathlib import Path
 from benchmarks import boosted
 from benchmarks.scoreboard_page import Board, write_board
 from benchmarks.scores import BASE, Score, Scores, Trace, collect, serviceable, summary
+from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
@@ -63,10 +64,32 @@ def load(trace: Trace) -> Traffic:
 
 
 def make_setup(trace: Trace) -> TableSetup:
-    """The trace's table: writes from 1 to the quota, and warm for as much."""
-    write = TargetSetup(units=1, min=1, max=QUOTA)
+    """The trace's table."""
+    return table_to_quota(trace.name)
+
+
+def table_to_quota(name: str, tracking: TargetTracking | None = None) -> TableSetup:
+    """A table with writes from 1 to the quota, and warm for as much."""
+    write = TargetSetup(units=1, min=1, max=QUOTA, tracking=tracking)
     table = ResourceSetup(index=None, read=TargetSetup.fixed(1), write=write, warm_read_units=1, warm_write_units=QUOTA)
-    return TableSetup(name=trace.name, resources=(table,))
+    return TableSetup(name=name, resources=(table,))
+
+
+def served_traces(program: str, folder: Path) -> tuple[list[Trace], Scores] | None:
+    """The serviceable traces of a folder, of which one at a time can be left out, and the scores of native:70.
+
+    If there are fewer than two, a message on standard error says so, and there are none.
+    """
+    fine = [trace for trace in find_traces(folder) if trace.bin_seconds in (60, 300)]
+    scores: Scores = {(trace.name, BASE): run(trace, BASE) for trace in fine}
+    traces = serviceable(fine, scores)
+    if len(traces) < 2:
+        print(
+            f"{program}: {len(traces)} serviceable traces in {folder}; one of at least 2 is left out at a time",
+            file=sys.stderr,
+        )
+        return None
+    return traces, scores
 
 
 def run(trace: Trace, policy: str) -> Score:

@@ -15,14 +15,14 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from benchmarks.scoreboard import table_to_quota
 from highwater.core import Dimension
 from highwater_lab.policies.catalogue import run_policy
-from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.traffic import Traffic
 from highwater_lab.traffic.series import Stream
 
 POLICIES = ("native:70", "highwater-floor", "highwater-floor-pulse", "highwater-direct", "highwater-direct-pulse")
-MEAN_UNITS, QUOTA = 1_000, 40_000
+MEAN_UNITS = 1_000
 _DAY = 86_400
 # cost above which, and throttled units per million over native's from which, a cell is marked
 _MOST_COST, _MOST_OVER = 1.15, 1.0
@@ -73,10 +73,8 @@ def batches(*, is_short: bool) -> Iterator[Batch]:
 
 def run(batch: Batch) -> tuple[Batch, list[tuple[float, float]]]:
     """Simulate all policies; throttled units per million and USD a month of each."""
-    write = TargetSetup(units=1, min=1, max=QUOTA)
-    table = ResourceSetup(index=None, read=TargetSetup.fixed(1), write=write, warm_read_units=1, warm_write_units=QUOTA)
     traffic = batch.traffic()
-    runs = [run_policy(policy, TableSetup(name="batch", resources=(table,)), traffic) for policy in POLICIES]
+    runs = [run_policy(policy, table_to_quota("batch"), traffic) for policy in POLICIES]
     return batch, [(run.throttled_per_million, run.bill.per_month) for run in runs]
 
 

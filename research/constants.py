@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
-from benchmarks.scoreboard import add_traces, find_traces, load, make_setup, run, score_of
-from benchmarks.scores import BASE, Score, Scores, Trace, collect, left_out, relative, serviceable
+from benchmarks.scoreboard import add_traces, load, make_setup, score_of, served_traces
+from benchmarks.scores import BASE, Score, Scores, Trace, collect, left_out, relative
 from highwater.core.scaler import Mode, ScalerSettings
 from highwater_lab.policies.catalogue import find_policy
 from highwater_lab.policies.highwater import HighwaterDirect, HighwaterDirectPulse, HighwaterFloor, HighwaterFloorPulse
@@ -208,15 +208,10 @@ def main(arguments: Sequence[str]) -> int:
         help="only this one; may be repeated",
     )
     given = parser.parse_args(arguments)
-    fine = [trace for trace in find_traces(given.traces) if trace.bin_seconds in (60, 300)]
-    scores: Scores = {(trace.name, BASE): run(trace, BASE) for trace in fine}
-    traces = serviceable(fine, scores)
-    if len(traces) < 2:
-        print(
-            f"constants: {len(traces)} serviceable traces in {given.traces}; one of at least 2 is left out at a time",
-            file=sys.stderr,
-        )
+    served = served_traces("constants", given.traces)
+    if served is None:
         return 2
+    traces, scores = served
     found = variants([each for each in CONSTANTS if given.constant is None or each.name in given.constant])
     with ProcessPoolExecutor(given.processes) as pool:
         # the longest first, so that no core idles at the end

@@ -12,13 +12,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from benchmarks.scoreboard import table_to_quota
 from highwater.core import Dimension
 from highwater.core.boosts import Lease, units_for_rate
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.timing import Timing
-from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup, simulate
+from highwater_lab.simulation import Run, simulate
 from highwater_lab.traffic import Stream, Traffic, scenario
 from research.figures import SURGE
 
@@ -34,7 +35,6 @@ POLICIES: Final = (
 FACTORS: Final = (2, 4, 10)
 RATE, HALF = 1_000, 120
 MEASURED_SECONDS: Final = 4
-_QUOTA = 40_000
 _TARGET_PERCENT: Final = 70
 _AHEAD, _LEASE = timedelta(minutes=2), timedelta(minutes=30)
 # from 4,500 to 18,000
@@ -49,11 +49,7 @@ def jump(factor: int) -> Traffic:
 
 def meet(traffic: Traffic, policy: str, timing: Timing | None = None) -> Run:
     """Simulate a policy under *traffic*, on a table whose ceiling is the quota."""
-    write = TargetSetup(units=1, min=1, max=_QUOTA)
-    table = ResourceSetup(
-        index=None, read=TargetSetup.fixed(1), write=write, warm_read_units=1, warm_write_units=_QUOTA
-    )
-    return run_policy(policy, TableSetup(name="jump", resources=(table,)), traffic, timing=timing)
+    return run_policy(policy, table_to_quota("jump"), traffic, timing=timing)
 
 
 def meet_boosted(traffic: Traffic, added_rate: int, begun_minute: int, timing: Timing | None = None) -> Run:
@@ -69,13 +65,8 @@ def meet_boosted(traffic: Traffic, added_rate: int, begun_minute: int, timing: T
         end=start + _LEASE,
         owner="job",
     )
-    tracking = TargetTracking(target_percent=_TARGET_PERCENT)
-    write = TargetSetup(units=1, min=1, max=_QUOTA, tracking=tracking)
-    table = ResourceSetup(
-        index=None, read=TargetSetup.fixed(1), write=write, warm_read_units=1, warm_write_units=_QUOTA
-    )
-    setup = TableSetup(name="jump", resources=(table,), leases=(lease,))
-    return simulate(setup, traffic, Declared(), timing=timing)
+    table = table_to_quota("jump", TargetTracking(target_percent=_TARGET_PERCENT))
+    return simulate(replace(table, leases=(lease,)), traffic, Declared(), timing=timing)
 
 
 def last_throttle(run: Run, begun_minute: int) -> int:

@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import boto3
 from botocore.config import Config
 
+from highwater_lab.local.control import CloudControl
 from highwater_lab.local.process import HeldPort, ServerOptions, find_server, start_process, stop_process
 
 LIMIT = 0.6
@@ -75,15 +75,8 @@ def _python() -> Path:
 
 
 def client_of(port: int) -> Any:
-    """Return a DynamoDB client without retries."""
-    return boto3.client(
-        "dynamodb",
-        endpoint_url=f"http://localhost:{port}",
-        region_name="us-east-1",
-        aws_access_key_id="000000000000",
-        aws_secret_access_key="local",  # noqa: S106 - both accept any credentials
-        config=Config(retries={"total_max_attempts": 1}, max_pool_connections=1),
-    )
+    """Return a DynamoDB client without retries; MiniStack accepts the local cloud's credentials, as any others."""
+    return CloudControl(port).client("dynamodb", Config(retries={"total_max_attempts": 1}, max_pool_connections=1))
 
 
 def create_table(port: int) -> None:

@@ -129,29 +129,25 @@ def of_fleet(tables: int, indexes: int = 0) -> list[tuple[str, float]]:
 
 def main() -> int:
     """Print all costs; return 1 if a target costs more than the limit, else 0."""
-    for title, items in (("each target", per_target()), ("each scaler", per_scaler())):
-        print(title)
-        for item, usd in items:
-            print(f"  {item:<55}{usd:>9.4f}")
-        total = sum(usd for _, usd in items)
-        print(f"  {'USD a month':<55}{total:>9.4f}")
-    for title, items in (
-        ("besides", besides()),
-        ("each coordinator of its own, idle", per_coordinator()),
-        ("pulses of one table, all month", per_pulses()),
-    ):
-        print(title)
-        for item, usd in items:
-            print(f"  {item:<55}{usd:>9.4f}")
+    _print("each target", [*per_target(), _sum("USD a month", per_target())])
+    _print("each scaler", [*per_scaler(), _sum("USD a month", per_scaler())])
+    _print("besides", besides())
+    _print("each coordinator of its own, idle", per_coordinator())
+    _print("pulses of one table, all month", per_pulses())
     for indexes in (0, 2):
-        print(f"{_FLEET} tables with {indexes} indexes each, one scaler")
-        for item, usd in of_fleet(_FLEET, indexes):
-            print(f"  {item:<61}{usd:>9.4f}")
-    print("each boost of half an hour, beside its capacity")
-    for item, usd in per_boost():
-        print(f"  {item:<55}{usd:>9.6f}")
-    print(f"  {'USD':<55}{sum(usd for _, usd in per_boost()):>9.6f}")
+        _print(f"{_FLEET} tables with {indexes} indexes each, one scaler", of_fleet(_FLEET, indexes), width=61)
+    _print("each boost of half an hour, beside its capacity", [*per_boost(), _sum("USD", per_boost())], digits=6)
     return 0 if sum(usd for _, usd in per_target()) <= LIMIT else 1
+
+
+def _sum(name: str, items: list[tuple[str, float]]) -> tuple[str, float]:
+    return name, sum(usd for _, usd in items)
+
+
+def _print(title: str, items: list[tuple[str, float]], *, width: int = 55, digits: int = 4) -> None:
+    print(title)
+    for item, usd in items:
+        print(f"  {item:<{width}}{usd:>9.{digits}f}")
 
 
 if __name__ == "__main__":

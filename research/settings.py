@@ -25,8 +25,8 @@ from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import Final, TypeAlias
 
-from benchmarks.scoreboard import add_traces, find_traces, load, make_setup, run, score_of
-from benchmarks.scores import BASE, Score, Scores, Trace, collect, left_out, relative, serviceable
+from benchmarks.scoreboard import add_traces, load, make_setup, run, score_of, served_traces
+from benchmarks.scores import Score, Scores, Trace, collect, left_out, relative
 from highwater.core.scaler import Mode, ScalerSettings
 from highwater_lab.policies.highwater import HighwaterDirect, HighwaterFloor
 from highwater_lab.simulation import simulate
@@ -186,15 +186,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args(arguments)
     began = time.monotonic()
-    fine = [trace for trace in find_traces(given.traces) if trace.bin_seconds in (60, 300)]
-    base: Scores = {(trace.name, BASE): run(trace, BASE) for trace in fine}
-    traces = serviceable(fine, base)
-    if len(traces) < 2:
-        print(
-            f"settings: {len(traces)} serviceable traces in {given.traces}; one of at least 2 is left out at a time",
-            file=sys.stderr,
-        )
+    served = served_traces("settings", given.traces)
+    if served is None:
         return 2
+    traces, base = served
     variants = {str(mode): ScalerSettings.of(mode) for mode in MODES}
     tried = changes()
     variants |= {change.policy: replace_in(change.mode, {change.setting: change.neutral}) for change in tried}
