@@ -38,7 +38,6 @@ from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run, TableSetup, simulate
 from highwater_lab.simulation.autoscaling import SimulatedAutoScaling
 from highwater_lab.simulation.plans import table_of
-from highwater_lab.simulation.run import TargetRun
 from highwater_lab.simulation.simulator import opening
 from highwater_lab.simulation.table import SimulatedTable
 from highwater_lab.traffic import Traffic
@@ -160,8 +159,6 @@ def run_hours(setup: TableSetup, traffic: Traffic, windows: Sequence[range]) -> 
         autoscaling.plan_watch(minute)
         table.serve_minute(minute)
         table.end_minute(minute)
-        if (table.base + minute * 60 + 60) % 3600 == 0 or minute + 1 == traffic.minutes:
-            table.end_hour()
     cost = bill(
         load_prices(),
         [(target.dimension, tuple(target.hour_peaks)) for target in table.targets],
@@ -170,12 +167,7 @@ def run_hours(setup: TableSetup, traffic: Traffic, windows: Sequence[range]) -> 
         seconds=traffic.minutes * 60,
         policies=policies,
     )
-    targets = tuple(
-        TargetRun(
-            t.index, t.dimension, t.consumed, t.throttled, tuple(t.capacity), tuple(t.bounds), tuple(t.hour_peaks)
-        )
-        for t in table.targets
-    )
+    targets = tuple(target.record() for target in table.targets)
     decreases = table.controls[None].decreases
     return Run(
         setup.name, "hours", traffic.start, traffic.minutes, targets, (), decreases, table.refused_decreases, cost

@@ -114,4 +114,4 @@ def _with_planned_bounds(
         is_scaled = setup.is_scaled or scaled.mode is Mode.DIRECT
         return replace(setup, min=bounds.min, max=bounds.max, is_scaled=is_scaled)
 
-    return resource.with_targets(with_planned_bounds(Dimension.READ), with_planned_bounds(Dimension.WRITE))
+    return resource.with_targets(*map(with_planned_bounds, Dimension))

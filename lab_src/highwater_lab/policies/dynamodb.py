@@ -24,12 +24,11 @@ class Fixed(Policy):
 
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:
         """Fix the capacity of every target; a target without traffic gets one unit."""
-        resources = tuple(self._fix(resource, setup, traffic) for resource in setup.resources)
-        return replace(setup, is_on_demand=False, resources=resources)
-
-    def _fix(self, resource: ResourceSetup, setup: TableSetup, traffic: Traffic) -> ResourceSetup:
-        read, write = (self._target(resource, dimension, setup, traffic) for dimension in Dimension)
-        return resource.with_targets(read, write)
+        resources = (
+            each.with_targets(*(self._target(each, dimension, setup, traffic) for dimension in Dimension))
+            for each in setup.resources
+        )
+        return replace(setup, is_on_demand=False, resources=tuple(resources))
 
     def _target(
         self, resource: ResourceSetup, dimension: Dimension, setup: TableSetup, traffic: Traffic

@@ -18,7 +18,7 @@ from highwater_lab.simulation.background import start_jobs
 from highwater_lab.simulation.fleet import Fleet
 from highwater_lab.simulation.policy import Calls, Policy, PolicyResource, PolicyTarget, Seen
 from highwater_lab.simulation.queue import drained, start_queue
-from highwater_lab.simulation.run import Run, TargetRun
+from highwater_lab.simulation.run import Run
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.simulation.table import SimulatedTable, rates_of
 from highwater_lab.traffic.series import Traffic
@@ -35,13 +35,11 @@ def opening(setup: TableSetup, traffic: Traffic) -> TableSetup:
     """
     if not setup.starts_settled:
         return setup
-    return replace(setup, resources=tuple(_open(resource, traffic) for resource in setup.resources))
-
-
-def _open(resource: ResourceSetup, traffic: Traffic) -> ResourceSetup:
-    return resource.with_targets(
-        _open_target(resource, Dimension.READ, traffic), _open_target(resource, Dimension.WRITE, traffic)
+    resources = (
+        each.with_targets(*(_open_target(each, dimension, traffic) for dimension in Dimension))
+        for each in setup.resources
     )
+    return replace(setup, resources=tuple(resources))
 
 
 def _open_target(resource: ResourceSetup, dimension: Dimension, traffic: Traffic) -> TargetSetup:
@@ -56,7 +54,6 @@ def _open_target(resource: ResourceSetup, dimension: Dimension, traffic: Traffic
     return replace(target, min=floor, max=ceiling, units=units)
 
 
-_HOUR = 3600
 Progress = Callable[[int, int], None]
 
 
@@ -96,8 +93,6 @@ def simulate(
         if fleet is not None:
             fleet.end_minute()
         table.end_minute(minute)
-        if (table.base + minute * 60 + 60) % _HOUR == 0 or minute + 1 == minutes:
-            table.end_hour()
         if progress is not None and (minute % 1440 == 1439 or minute + 1 == minutes):
             progress(minute + 1, minutes)
     return Run(
@@ -105,18 +100,7 @@ def simulate(
         policy=policy.name,
         start=traffic.start,
         minutes=minutes,
-        targets=tuple(
-            TargetRun(
-                target.index,
-                target.dimension,
-                target.consumed,
-                target.throttled,
-                tuple(target.capacity),
-                tuple(target.bounds),
-                tuple(target.hour_peaks),
-            )
-            for target in table.targets
-        ),
+        targets=tuple(target.record() for target in table.targets),
         events=tuple(table.events),
         decreases=sum(control.decreases for control in table.controls.values()),
         refused_decreases=table.refused_decreases,

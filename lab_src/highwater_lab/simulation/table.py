@@ -42,6 +42,7 @@ class SimulatedTable:
         self.events: list[Event] = []
         self.refused_decreases = 0
         self.bin_seconds = traffic.bin_seconds
+        self._minutes = traffic.minutes
         self._partitions: dict[str | None, Partitions] = {}
         self._agenda: list[tuple[int, int, Act]] = []
         self._order = count()
@@ -96,12 +97,14 @@ class SimulatedTable:
             serve_writes(self._writes, self.bin_seconds, start, end)
 
     def end_minute(self, minute: int) -> None:
-        """Close the minute in every record; split partitions that were too hot for long."""
+        """Close the minute in every record, and the hour of the clock if it ends; split what was too hot for long."""
         for target in self.targets:
             if target.end_minute(minute) or self._heat:
                 self._feel_heat(minute, target)
+        if (self.base + minute * 60 + 60) % 3600 == 0 or minute + 1 == self._minutes:
+            self._end_hour()
 
-    def end_hour(self) -> None:
+    def _end_hour(self) -> None:
         """Close the hour of the clock in every record; let partitions follow the data."""
         for target in self.targets:
             target.end_hour()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from highwater.core import Dimension
 from highwater_lab.physics import Cause, OnDemandThroughput, Provisioned
 from highwater_lab.services.autoscaling import ScalableTarget, TargetTracking
+from highwater_lab.simulation.run import TargetRun
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -80,6 +81,18 @@ class SimulatedTarget(ScalableTarget):
         if isinstance(self.throughput, OnDemandThroughput):
             self.throughput.end_minute(served)
         return bool(refused)
+
+    def record(self) -> TargetRun:
+        """Return what a run keeps of it."""
+        return TargetRun(
+            self.index,
+            self.dimension,
+            self.consumed,
+            self.throttled,
+            tuple(self.capacity),
+            tuple(self.bounds),
+            tuple(self.hour_peaks),
+        )
 
     def end_hour(self) -> None:
         """Record the hour of the clock just over."""
