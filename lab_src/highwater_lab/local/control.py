@@ -8,7 +8,7 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
@@ -219,13 +219,6 @@ class CloudControl:
             raise CloudError(message) from unanswered
 
     def _status(self, answer: dict[str, Any]) -> CloudStatus:
-        return CloudStatus(
-            endpoint=self.endpoint,
-            now=datetime.fromisoformat(answer["now"]),
-            speed=answer["speed"],
-            pid=answer["pid"],
-            version=answer["version"],
-            tables=answer["tables"],
-            scalable_targets=answer["scalable_targets"],
-            scheduled_actions=answer["scheduled_actions"],
-        )
+        members = {each.name: answer[each.name] for each in fields(CloudStatus) if each.name != "endpoint"}
+        members["now"] = datetime.fromisoformat(answer["now"])
+        return CloudStatus(endpoint=self.endpoint, **members)

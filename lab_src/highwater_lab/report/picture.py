@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from highwater_lab.files import replace_file
 from highwater_lab.physics import Cause
@@ -152,11 +152,7 @@ def write_run(run: Run, title: str, path: Path) -> None:
     panels[-1, 0].xaxis.set_major_formatter(dates.ConciseDateFormatter(panels[-1, 0].xaxis.get_major_locator()))
     panels[-1, 0].set_xlim(run.start, run.start + timedelta(minutes=run.minutes))
     figure.suptitle(drawable(title), fontsize=12)
-    picture = io.BytesIO()
-    with quiet_about_glyphs():
-        figure.savefig(picture, dpi=110, format="png")
-    replace_file(path, picture.getvalue())
-    plt.close(figure)
+    _write(figure, path)
 
 
 def write_curve(recommendation: Recommendation, advised: Candidate, title: str, path: Path) -> None:
@@ -184,8 +180,12 @@ def write_curve(recommendation: Recommendation, advised: Candidate, title: str, 
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.grid(alpha=0.25)
     axes.set_title(drawable(title), loc="left", fontsize=11)
+    _write(figure, path)
+
+
+def _write(figure: Any, path: Path) -> None:
     picture = io.BytesIO()
     with quiet_about_glyphs():
         figure.savefig(picture, dpi=110, format="png")
     replace_file(path, picture.getvalue())
-    plt.close(figure)
+    load_pyplot().close(figure)

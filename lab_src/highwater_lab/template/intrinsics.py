@@ -88,16 +88,6 @@ class Elsewhere(Protocol):
         """Return an output of a nested stack, by the stack's logical id."""
 
 
-class _Alone:
-    """No other stacks."""
-
-    def exported(self, name: str, depth: int) -> Any:  # noqa: ARG002
-        return None
-
-    def output(self, nested_stack: str, name: str, depth: int) -> Any:  # noqa: ARG002
-        return None
-
-
 class Resolver:
     """Resolves the values of one template.
 
@@ -108,7 +98,7 @@ class Resolver:
     def __init__(self, template: Template, parameters: Mapping[str, Any], elsewhere: Elsewhere | None = None) -> None:
         """Read *template* with these values of parameters, and with the values of other stacks."""
         self._template = template
-        self._elsewhere = elsewhere or _Alone()
+        self._elsewhere = elsewhere
         self._resources = template.section("Resources")
         self._declared = template.section("Parameters")
         self._mappings = template.section("Mappings")
@@ -165,7 +155,7 @@ class Resolver:
         if resolved is None:
             return {}
         if not isinstance(resolved, dict):
-            raise self.error(f"{label} is {_short(resolved)}; expected an object")
+            raise self.error(f"{label} is {short(resolved)}; expected an object")
         return {str(key): item for key, item in resolved.items()}
 
     def mappings(self, value: Any, label: str) -> list[dict[str, Any]]:
@@ -174,14 +164,14 @@ class Resolver:
         if resolved is None:
             return []
         if not isinstance(resolved, list):
-            raise self.error(f"{label} is {_short(resolved)}; expected a list")
+            raise self.error(f"{label} is {short(resolved)}; expected a list")
         return [self.mapping(item, f"{label}[{number}]") for number, item in enumerate(resolved)]
 
     def text(self, value: Any, label: str) -> str:
         """Return *value* as a text of one character or more; raises `TemplateError`, naming *label*, otherwise."""
         resolved = self.resolve(value)
         if not isinstance(resolved, str) or not resolved:
-            raise self.error(f"{label} is {_short(resolved)}; expected a name")
+            raise self.error(f"{label} is {short(resolved)}; expected a name")
         return resolved
 
     def units(self, value: Any, label: str) -> int | None:
@@ -194,7 +184,7 @@ class Resolver:
             return None
         number = self.number(resolved, label)
         if number != int(number) or not 0 <= number <= _MOST_UNITS:
-            raise self.error(f"{label} is {_short(resolved)}; expected a whole number from 0 to {_MOST_UNITS:,}")
+            raise self.error(f"{label} is {short(resolved)}; expected a whole number from 0 to {_MOST_UNITS:,}")
         return int(number)
 
     def number(self, value: Any, label: str) -> float:
@@ -207,7 +197,7 @@ class Resolver:
         except (TypeError, ValueError, OverflowError):
             number = float("nan")
         if not abs(number) < float("inf"):
-            raise self.error(f"{label} is {_short(resolved)}; expected a number")
+            raise self.error(f"{label} is {short(resolved)}; expected a number")
         return number
 
     def advice(self, name: str) -> str:
@@ -258,7 +248,7 @@ class Resolver:
             )
             arn = f"arn:{partition}:dynamodb:{region}:{account}:table/{self._ref(name, depth)}"
             return arn if attribute == "Arn" else f"{arn}/stream/${{{name}.StreamLabel}}"
-        if attribute.startswith("Outputs."):
+        if self._elsewhere and attribute.startswith("Outputs."):
             output = self._elsewhere.output(name, attribute.removeprefix("Outputs."), depth + 1)
             if output is not None:
                 return output
@@ -271,12 +261,12 @@ class Resolver:
             return self._sub(argument, depth)
         if name == "Fn::If":
             if not isinstance(argument, list) or len(argument) != 3:
-                raise self.error(f"Fn::If needs a condition and two values, got {_short(argument)}")
+                raise self.error(f"Fn::If needs a condition and two values, got {short(argument)}")
             condition, *branches = argument
             return self.resolve(branches[0 if self.holds(str(condition), depth) else 1], depth + 1)
         if name == "Fn::ImportValue":
             exported = str(self.resolve(argument, depth + 1))
-            value = self._elsewhere.exported(exported, depth + 1)
+            value = self._elsewhere.exported(exported, depth + 1) if self._elsewhere else None
             return placeholder(name, exported) if value is None else value
         is_list = isinstance(argument, list)
         resolved = (
@@ -289,7 +279,7 @@ class Resolver:
         except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError):
             if OPEN.search(str(resolved)):
                 return placeholder(name, resolved)
-            raise self.error(f"{name} cannot be evaluated with {_short(resolved)}") from None
+            raise self.error(f"{name} cannot be evaluated with {short(resolved)}") from None
 
     def _apply(self, name: str, resolved: Any) -> Any:
         if name == "Fn::FindInMap":
@@ -334,7 +324,7 @@ class Resolver:
     def _sub(self, argument: Any, depth: int) -> str:
         text, values = argument if isinstance(argument, list) and len(argument) == 2 else (argument, {})
         if not isinstance(text, str):
-            raise self.error(f"Fn::Sub needs a text, got {_short(argument)}")
+            raise self.error(f"Fn::Sub needs a text, got {short(argument)}")
 
         def value(match: re.Match[str]) -> str:
             is_literal, name = match.groups()
@@ -347,6 +337,7 @@ class Resolver:
         return _DYNAMIC.sub(r"${\1}", _VARIABLE.sub(value, text))
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """Return a value as messages show it: not more than the first sixty characters."""
     shown = repr(value)
     return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}..."

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from highwater_lab.template.document import TemplateError
+from highwater_lab.template.intrinsics import short
 
 _INDEX: Final = r'\[(?:"(?:[^"\\]|\\.)*"|\d+)\]'
 _STEP: Final = re.compile(rf"module\.([\w-]+)({_INDEX})?")
@@ -19,7 +20,6 @@ _RESOURCE: Final = re.compile(rf"(\w+)\.([\w-]+)({_INDEX})?")
 _DEEPEST: Final = 30
 _MOST_REFERENCES: Final = 200
 _MOST_STEPS: Final = 2_000
-_SHOWN: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,20 +220,15 @@ class Configuration:
                 yield str(content.get("address")), as_object(as_object(content.get("change")).get("after_unknown"))
 
     def _object(self, value: Any, what: str) -> dict[str, Any]:
-        if value is None:
-            return {}
-        if not isinstance(value, dict):
-            raise TemplateError(
-                f"{self._where}: {what} is {_short(value)}; expected an object, as terraform show -json has"
-            )
-        return value
+        return {} if value is None else self._checked(value, dict, what, "an object")
 
     def _list(self, value: Any, what: str) -> list[Any]:
-        if value is None:
-            return []
-        if not isinstance(value, list):
+        return [] if value is None else self._checked(value, list, what, "a list")
+
+    def _checked(self, value: Any, kind: type, what: str, expected: str) -> Any:
+        if not isinstance(value, kind):
             raise TemplateError(
-                f"{self._where}: {what} is {_short(value)}; expected a list, as terraform show -json has"
+                f"{self._where}: {what} is {short(value)}; expected {expected}, as terraform show -json has"
             )
         return value
 
@@ -278,8 +273,3 @@ def _parent(module: str) -> str:
 def _prefixes(module: str) -> tuple[str, ...]:
     """Return the addresses of a module and of all modules that it is in."""
     return tuple(module[: match.end()] for match in _STEP.finditer(module))
-
-
-def _short(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."

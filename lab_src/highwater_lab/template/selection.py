@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -43,8 +43,10 @@ def find_table(
             whether a target belongs to it.
     """
     stacks, parts, tables = _find(templates, parameters or {}, targets or {})
-    _check_parameters(templates, parameters or {})
-    _check_targets(parts, targets or {})
+    defined = {each for template in templates for each in template.section("Parameters")}
+    own = [each for each in parameters or {} if not each.startswith("AWS::")]
+    _check_names("--parameter", own, defined, "parameter")
+    _check_names("--target", targets or {}, {part.logical_id for part in parts.targets}, "scalable target")
     if not tables:
         raise TemplateError(_nothing(stacks))
     chosen = tables if name is None else _matching(tables, name)
@@ -216,21 +218,10 @@ def _nothing(stacks: Stacks) -> str:
     return message
 
 
-def _check_parameters(templates: list[Template], parameters: Mapping[str, str]) -> None:
-    defined = {name for template in templates for name in template.section("Parameters")}
-    for name in parameters:
-        if name not in defined and not name.startswith("AWS::"):
+def _check_names(option: str, given: Iterable[str], known: set[str], what: str) -> None:
+    """Raise `TemplateError` for the first name given with an option that the templates do not have."""
+    for name in given:
+        if name not in known:
             raise TemplateError(
-                f"--parameter {name}: the templates have no such parameter; they have "
-                f"{', '.join(sorted(defined)) or 'none'}"
-            )
-
-
-def _check_targets(parts: Parts, targets: Mapping[str, str]) -> None:
-    known = {part.logical_id for part in parts.targets}
-    for logical_id in targets:
-        if logical_id not in known:
-            raise TemplateError(
-                f"--target {logical_id}: the templates have no such scalable target; they have "
-                f"{', '.join(sorted(known)) or 'none'}"
+                f"{option} {name}: the templates have no such {what}; they have {', '.join(sorted(known)) or 'none'}"
             )

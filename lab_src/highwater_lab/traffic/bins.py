@@ -47,6 +47,10 @@ class Laid:
     gaps: tuple[tuple[int, int], ...] = ()
     notes: tuple[str, ...] = ()
 
+    def with_notes(self, *notes: str) -> Laid:
+        """Return the same bins with these notes before the others."""
+        return replace(self, notes=(*notes, *self.notes))
+
     def traffic(self, name: str, *, start: datetime | None = None, scale: float = 1.0) -> Traffic:
         """Return the bins as traffic; raises `TrafficError` as `Traffic.from_counts` does."""
         made = Traffic.from_counts(

@@ -91,7 +91,7 @@ def read_columns(
     }
     if not layout.ignored:
         return laid
-    return {table: _with_note(found, _ignored(place, layout)) for table, found in laid.items()}
+    return {table: found.with_notes(_ignored(place, layout)) for table, found in laid.items()}
 
 
 def write_traffic(traffic: Traffic, path: Path) -> None:
@@ -198,10 +198,6 @@ def _ignored(place: DataPlace, layout: _Layout) -> str:
     known = ("reads", "writes", "units", "table")
     likely = next((clause for name in layout.ignored if (clause := did_you_mean(name.lower(), known))), "")
     return f"{place.file}: ignored columns: {names}{likely}"
-
-
-def _with_note(laid: Laid, note: str) -> Laid:
-    return Laid(laid.start, laid.bin_seconds, laid.units, laid.gaps, (note, *laid.notes))
 
 
 def _columns(row: Row) -> str:

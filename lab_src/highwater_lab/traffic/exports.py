@@ -357,7 +357,7 @@ def _table(
             f"{place.file}: the file does not tell its period: it is taken as {guess} s, the shortest distance between "
             "two datapoints"
         )
-    return Laid(laid.start, laid.bin_seconds, laid.units, laid.gaps, (*mine, *laid.notes))
+    return laid.with_notes(*mine)
 
 
 def _joined(place: DataPlace, series: list[_Series]) -> Rows:
