@@ -319,37 +319,34 @@ def name_for(table: ListedTable, names: Iterable[str]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Results:
-    """What the simulations of one table gave."""
-
-    before: Outcome | None
-    after: Outcome | None
-    on_demand: Outcome
-    cheapest: Cheapest | None
-
-
-@dataclass(frozen=True, slots=True)
 class _Work:
     """The simulations of one table; picklable, as other processes carry them out."""
 
-    before: TableSetup | None
-    after: TableSetup | None
+    table: TableRehearsal
     traffic: Traffic
     timing: Timing
     prices: Prices
     cheapest_within: float | None
 
-    def run(self) -> _Results:
-        """Simulate."""
-        before = None if self.before is None else self._simulate(self.before, Declared.name)
-        is_same = self.before is not None and self.after is not None and is_same_capacity(self.before, self.after)
-        after = before if is_same or self.after is None else self._simulate(self.after, Declared.name)
-        if self.before is not None and self.after is not None and after is not None:
-            after = replace(after, warm_up=_warm_up(self.before, self.after, self.prices))
-        either = self.after or self.before
+    def run(self) -> TableRehearsal:
+        """Simulate, and return the table with what came out."""
+        old, new = self.table.setup_before, self.table.setup_after
+        before = None if old is None else self._simulate(old, Declared.name)
+        after = None
+        if new is not None:
+            is_same = old is not None and is_same_capacity(old, new)
+            after = before if before is not None and is_same else self._simulate(new, Declared.name)
+            if old is not None:
+                after = replace(after, warm_up=_warm_up(old, new, self.prices))
+        either = new or old
         assert either is not None  # noqa: S101 - a table is in one of the apps
-        on_demand = self._simulate(either, OnDemandMode.name)
-        return _Results(before, after if self.after is not None else None, on_demand, self._look_for_cheapest(either))
+        return replace(
+            self.table,
+            before=before,
+            after=after,
+            on_demand=self._simulate(either, OnDemandMode.name),
+            cheapest=self._look_for_cheapest(either),
+        )
 
     def _look_for_cheapest(self, setup: TableSetup) -> Cheapest | None:
         if self.cheapest_within is None:
@@ -462,7 +459,7 @@ def rehearse_app(
     prices_of = cache(
         lambda region: load_prices(region, prices_file).committed(savings_plan, has_config_recorder=has_config_recorder)
     )
-    known: dict[str, _Work] = {}
+    known: list[_Work] = []
     tables: dict[str, TableRehearsal] = {}
     spans: list[Traffic] = []
     for name in sorted(new.keys() | old.keys()):
@@ -473,25 +470,23 @@ def rehearse_app(
         table = pair[1] or pair[0]
         assert table is not None  # noqa: S101 - a table is in one of the apps
         traffic = traffic_of(table)
-        setups = [None if each is None else each.setup for each in pair]
+        setups = (tables[name].setup_before, tables[name].setup_after)
         problem = _does_not_fit(table, traffic, [setup for setup in setups if setup is not None])
         if traffic is None or problem:
             tables[name] = replace(tables[name], unknown=problem)
             continue
         spans.append(traffic)
         prices = prices_of(price_region or (table.setup and table.setup.region) or DEFAULT_REGION)
-        known[name] = _Work(setups[0], setups[1], traffic, timing or Timing(), prices, cheapest_within)
-    for done, (name, each) in enumerate(_run_all(known, processes), 1):
-        tables[name] = replace(
-            tables[name], before=each.before, after=each.after, on_demand=each.on_demand, cheapest=each.cheapest
-        )
+        known.append(_Work(tables[name], traffic, timing or Timing(), prices, cheapest_within))
+    for done, each in enumerate(_run_all(known, processes), 1):
+        tables[each.name] = each
         if progress is not None:
             progress(done, len(known))
     return AppRehearsal(
         tables=tuple(tables[name] for name in sorted(tables)),
         against=against if before is not None else "",
         traffic=_span(spans),
-        prices="; ".join(sorted({each.prices.name for each in known.values()})),
+        prices="; ".join(sorted({each.prices.name for each in known})),
         commitments=commitments,
         fixed=_fixed(fixed or {}, fixed_before or {}, prices_of(price_region or DEFAULT_REGION)),
     )
@@ -550,19 +545,16 @@ def _does_not_fit(table: ListedTable, traffic: Traffic | None, setups: Sequence[
     return ""
 
 
-def _run_all(work: Mapping[str, _Work], processes: int | None) -> Iterable[tuple[str, _Results]]:
-    """Yield the results of each table as they are ready."""
+def _run_all(work: Sequence[_Work], processes: int | None) -> Iterable[TableRehearsal]:
+    """Yield the tables as they are ready."""
     most = min(processes or os.cpu_count() or 1, len(work))
     if most <= 1:
-        for name, each in work.items():
-            yield name, each.run()
+        yield from (each.run() for each in work)
         return
     # a fork would copy the locks of the thread that draws the progress
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(most, mp_context=context) as pool:
-        futures = {pool.submit(each.run): name for name, each in work.items()}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
+        yield from (each.result() for each in as_completed([pool.submit(each.run) for each in work]))
 
 
 def _span(traffics: Sequence[Traffic]) -> str:
