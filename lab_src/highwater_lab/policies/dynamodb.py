@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from highwater.core import Dimension
+from highwater.core import Dimension, Units
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation.policy import Policy
@@ -68,13 +68,9 @@ class OnDemandMode(Policy):
 
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002
         """Switch the table to on-demand billing, without scaling; marks are charged above the free on-demand value."""
+        free = Units(ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS)
         resources = tuple(
-            replace(
-                resource,
-                bought_read_units=max(0, resource.warm_read_units - ON_DEMAND_WARM_READ_UNITS),
-                bought_write_units=max(0, resource.warm_write_units - ON_DEMAND_WARM_WRITE_UNITS),
-            )
-            for resource in setup.resources
+            each.warmed(Units(each.warm_read_units, each.warm_write_units), free) for each in setup.resources
         )
         switched = replace(setup, is_on_demand=True, resources=resources)
         return switched.each_target(lambda target: replace(target, tracking=None, actions=()))

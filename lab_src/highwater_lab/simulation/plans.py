@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from highwater.core import Plan, Target, compile_actions, marks_of
+from highwater.core import Plan, Target, Units, compile_actions, marks_of
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS
 from highwater.core.plan.zones import find_zone
 from highwater_lab.services.autoscaling import ScheduledChange, TargetTracking
@@ -21,17 +21,10 @@ def table_of(plan: Plan, name: str) -> TableSetup:
     resources = []
     for index, read, write in plan.resources():
         mark = marks.get(index)
-        resources.append(
-            ResourceSetup(
-                index=index,
-                read=_target(read),
-                write=_target(write),
-                warm_read_units=mark.read if mark else 0,
-                warm_write_units=mark.write if mark else 0,
-                bought_read_units=max(0, mark.read - mark.base_read) if mark else 0,
-                bought_write_units=max(0, mark.write - mark.base_write) if mark else 0,
-            )
-        )
+        resource = ResourceSetup(index=index, read=_target(read), write=_target(write))
+        if mark is not None:
+            resource = resource.warmed(Units(mark.read, mark.write), Units(mark.base_read, mark.base_write))
+        resources.append(resource)
     return TableSetup(
         name=name,
         resources=tuple(resources),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from highwater.core import Capacity, Dimension
+from highwater.core import Capacity, Dimension, Units
 from highwater.core.boosts import Lease
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.pacing import RateGoal
@@ -212,6 +212,16 @@ class ResourceSetup:
     bought_write_units: int = 0
     keys: KeyDistribution = field(default_factory=KeyDistribution.uniform)
     write_share_percent: int = 100
+
+    def warmed(self, mark: Units, free: Units) -> ResourceSetup:
+        """The same with a high-water mark, of which what is above *free* is paid for."""
+        return replace(
+            self,
+            warm_read_units=mark.read,
+            warm_write_units=mark.write,
+            bought_read_units=max(0, mark.read - free.read),
+            bought_write_units=max(0, mark.write - free.write),
+        )
 
     @property
     def label(self) -> str:

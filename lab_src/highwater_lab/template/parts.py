@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from highwater.core import Dimension
+from highwater.core import Dimension, Units
 from highwater.core.names import ALARM_PREFIX, PLANS_PATH, TargetName, names_of_parameter
 from highwater.core.scaler.plan import ScaledPlan
 from highwater_lab.simulation.setup import Buffer
@@ -114,9 +114,9 @@ class Parts:
         """Whether Highwater manages the capacity of a table already."""
         return any(True for _ in _of(self._floors, scope, table))
 
-    def marks(self, scope: Scope, table: str) -> dict[str | None, tuple[int, int]]:
-        """Return read and write units of each high-water mark that Highwater raises, by index."""
-        marks: dict[str | None, tuple[int, int]] = {}
+    def marks(self, scope: Scope, table: str) -> dict[str | None, Units]:
+        """Return each high-water mark that Highwater raises, by index."""
+        marks: dict[str | None, Units] = {}
         for part in _of(self._marks, scope, table):
             resolver = part.stack.resolver
             text, where = resolver.resolve(part.properties.get("Marks")), f"{part.logical_id} Marks"
@@ -126,7 +126,7 @@ class Parts:
                 document = None
             for mark in resolver.mappings(document if isinstance(document, list) else "no list", where):
                 read = resolver.units(mark.get("read"), f"{where} read") or 0
-                marks[mark.get("index")] = (read, resolver.units(mark.get("write"), f"{where} write") or 0)
+                marks[mark.get("index")] = Units(read, resolver.units(mark.get("write"), f"{where} write") or 0)
         return marks
 
     def scaler(self, scope: Scope, table: str) -> ScaledPlan | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from highwater.core import Dimension
+from highwater.core import Dimension, Units
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
 from highwater.core.scaler.plan import ScaledPlan
 from highwater_lab.simulation.setup import ReplicaSetup, ResourceSetup, TableSetup, TargetSetup
@@ -150,7 +150,8 @@ _UNREAD: Final = {
 }
 # sections whose values a table may use without this being traceable
 _SHARED: Final = ("Parameters", "Mappings", "Conditions")
-_Marks = dict[str | None, tuple[int, int]]
+_Marks = dict[str | None, Units]
+_NO_MARK: Final = Units(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,22 +367,15 @@ def _resource(
     warm = resolver.mapping(properties.get("WarmThroughput"), f"{where} WarmThroughput")
     asked_read = resolver.units(warm.get("ReadUnitsPerSecond"), f"{where} WarmThroughput") or 0
     asked_write = resolver.units(warm.get("WriteUnitsPerSecond"), f"{where} WarmThroughput") or 0
-    mark_read, mark_write = marks.get(index, (0, 0))
+    own = marks.get(index, _NO_MARK)
     read = TargetSetup.of_scaling(units[0], scaling.get((physical, index, Dimension.READ)))
     write = TargetSetup.of_scaling(units[1], scaling.get((physical, index, Dimension.WRITE)))
-    warm_read, warm_write = max(asked_read, mark_read), max(asked_write, mark_write)
+    mark = Units(max(asked_read, own.read), max(asked_write, own.write))
     # AWS charges only for warm throughput above that of a new table with this capacity
-    free_read = ON_DEMAND_WARM_READ_UNITS if is_on_demand else max(read.units, read.min)
-    free_write = ON_DEMAND_WARM_WRITE_UNITS if is_on_demand else max(write.units, write.min)
-    return ResourceSetup(
-        index=index,
-        read=read,
-        write=write,
-        warm_read_units=warm_read,
-        warm_write_units=warm_write,
-        bought_read_units=max(0, warm_read - free_read),
-        bought_write_units=max(0, warm_write - free_write),
-    )
+    free = Units(max(read.units, read.min), max(write.units, write.min))
+    if is_on_demand:
+        free = Units(ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS)
+    return ResourceSetup(index=index, read=read, write=write).warmed(mark, free)
 
 
 def _only_scaled(found: TemplateTable, scaling: dict[Key, TemplateScaling], marks: _Marks) -> TableSetup:
@@ -392,18 +386,9 @@ def _only_scaled(found: TemplateTable, scaling: dict[Key, TemplateScaling], mark
         read, write = (
             TargetSetup.of_scaling(1, scaling.get((found.table, index, dimension))) for dimension in Dimension
         )
-        warm_read, warm_write = marks.get(index, (0, 0))
-        resources.append(
-            ResourceSetup(
-                index=index,
-                read=read,
-                write=write,
-                warm_read_units=warm_read,
-                warm_write_units=warm_write,
-                bought_read_units=max(0, warm_read - read.min),
-                bought_write_units=max(0, warm_write - write.min),
-            )
-        )
+        free = Units(read.min, write.min)
+        resource = ResourceSetup(index=index, read=read, write=write)
+        resources.append(resource.warmed(marks.get(index, _NO_MARK), free))
     for target in scaling.values():
         notes.extend(target.notes)
     region = found.stack.template.environment.region
