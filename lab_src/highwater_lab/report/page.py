@@ -19,7 +19,7 @@ from highwater_lab.rehearse import Passed, Rehearsal
 from highwater_lab.rehearse.rehearsal import WITHOUT_QUEUE
 from highwater_lab.report.picture import Curves, curves, shown_targets
 from highwater_lab.report.plan import declared_text, plan_lines, zone_of
-from highwater_lab.report.terminal import advice, config_text, shard_lines, share_text, span_text, work_lines
+from highwater_lab.report.terminal import advice, config_text, figures, shard_lines, share_text, span_text, work_lines
 from highwater_lab.simulation import QueueRun, Run, TargetRun
 from highwater_lab.simulation.run import EventKind
 
@@ -177,17 +177,10 @@ def _policies(rehearsal: Rehearsal) -> str:
     heads = ("policy", "$/month", "throttled", *unwritten, "minutes", "once, $", "used", "decreases", "refused")
     rows = []
     for number, run in enumerate(rehearsal.runs):
-        used = run.utilization_percent
-        cells = (
-            f"<b>${run.bill.per_month:,.2f}</b>",
-            share_text(run),
-            *((f"{run.queue.left_units:,}" if run.queue else "",) if unwritten else ()),
-            f"{len(run.throttled_minutes()):,}",
-            f"{run.bill.warm_up:,.2f}" if run.bill.warm_up else "",
-            "" if used is None else f"{used:.0f} %",
-            f"{run.decreases:,}",
-            f"{run.refused_decreases:,}",
-        )
+        own = figures(run)
+        first = (f"<b>${own.pop('$/month')}</b>", own.pop("throttled"))
+        left = (f"{run.queue.left_units:,}" if run.queue else "",) if unwritten else ()
+        cells = (*first, *left, *own.values())
         box = f"<input type='checkbox' checked style='accent-color:{_colour(number)}' aria-label='show in the charts'>"
         rows.append(
             f"<tr data-row='{number}'><td>{box} {word(run.policy)}</td>"

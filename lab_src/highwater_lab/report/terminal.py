@@ -65,21 +65,26 @@ def config_text(costs: Bill | Outcome, before: Outcome | None = None) -> str:
 def _comparison(rehearsal: Rehearsal) -> Table:
     view = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     view.add_column("", no_wrap=True)
-    for heading in ("throttled", "minutes", "$/month", "once", "used", "decreases", "refused"):
+    for heading in figures(rehearsal.declared):
         view.add_column(heading, justify="right", no_wrap=True)
     for run in rehearsal.runs:
-        used = run.utilization_percent
-        view.add_row(
-            f"[bold]{run.policy}[/]" if run is rehearsal.declared else run.policy,
-            share_text(run),
-            f"{len(run.throttled_minutes()):,}",
-            f"{run.bill.per_month:,.2f}",
-            f"{run.bill.warm_up:,.2f}" if run.bill.warm_up else "",
-            "" if used is None else f"{used:.0f} %",
-            f"{run.decreases:,}",
-            f"{run.refused_decreases:,}",
-        )
+        name = f"[bold]{run.policy}[/]" if run is rehearsal.declared else run.policy
+        view.add_row(name, *figures(run).values())
     return view
+
+
+def figures(run: Run) -> dict[str, str]:
+    """Return the figures of a run for a table, by their headings."""
+    used = run.utilization_percent
+    return {
+        "throttled": share_text(run),
+        "minutes": f"{len(run.throttled_minutes()):,}",
+        "$/month": f"{run.bill.per_month:,.2f}",
+        "once": f"{run.bill.warm_up:,.2f}" if run.bill.warm_up else "",
+        "used": "" if used is None else f"{used:.0f} %",
+        "decreases": f"{run.decreases:,}",
+        "refused": f"{run.refused_decreases:,}",
+    }
 
 
 def work_lines(run: Run) -> list[str]:

@@ -145,9 +145,23 @@ class Stack:
             self.template = replace(template, body=loops.expand(template.body))
         except RecursionError as error:
             raise plain.error("is nested too deeply to be a CloudFormation template") from error
-        self.resolver = Resolver(self.template, parameters, _Neighbours(self, stacks))
+        self.resolver = Resolver(self.template, parameters, self)
+        self._stacks = stacks
         self.unread = (*template.notes, *loops.unread)
         self.twins: frozenset[str] = frozenset()
+
+    def exported(self, name: str, depth: int) -> Any:
+        """Return what the one stack of this scope exports by that name, `None` if it is not one."""
+        found = list(self._stacks.exporters(self.scope, name, depth))
+        return _known(*found[0], depth) if len(found) == 1 else None
+
+    def output(self, nested_stack: str, name: str, depth: int) -> Any:
+        """Return an output of a nested stack, by the stack's logical id; `None` for an unknown one."""
+        nested = self._stacks.nested(self, nested_stack)
+        output = None if nested is None else nested.template.section("Outputs").get(name)
+        if nested is None or not isinstance(output, dict):
+            return None
+        return _known(nested, output.get("Value"), depth)
 
     @property
     def scope(self) -> tuple[str, ...]:
@@ -294,28 +308,6 @@ class _Values(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len({**self._by_parent, **self._by_hand})
-
-
-class _Neighbours:
-    """The values that one stack can read from the others."""
-
-    def __init__(self, stack: Stack, stacks: Stacks) -> None:
-        self._stack = stack
-        self._stacks = stacks
-
-    def exported(self, name: str, depth: int) -> Any:
-        found = list(self._stacks.exporters(self._stack.scope, name, depth))
-        if len(found) != 1:
-            return None
-        stack, value = found[0]
-        return _known(stack, value, depth)
-
-    def output(self, nested_stack: str, name: str, depth: int) -> Any:
-        nested = self._stacks.nested(self._stack, nested_stack)
-        output = None if nested is None else nested.template.section("Outputs").get(name)
-        if nested is None or not isinstance(output, dict):
-            return None
-        return _known(nested, output.get("Value"), depth)
 
 
 def _known(stack: Stack, value: Any, depth: int) -> Any:
