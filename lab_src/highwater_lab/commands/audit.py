@@ -39,7 +39,7 @@ from highwater_lab.audit import (
 )
 from highwater_lab.audit.account import WORKERS
 from highwater_lab.commands.options import Finite, Misuse, check_places, misuse_of_errors, progress_bar, timezone_option
-from highwater_lab.commands.traffic_source import open_session, telling_of
+from highwater_lab.commands.traffic_source import asked_of_cloudwatch, open_session, telling_of
 from highwater_lab.files import replace_file
 from highwater_lab.report.audit import Audit, audit_csv, audit_document, audit_lines, audit_page
 from highwater_lab.services.prices import Commitments, PriceError, Prices, load_prices
@@ -291,12 +291,8 @@ class _Audit:
     @property
     def price(self) -> str:
         """What is going to be requested, in a line."""
-        usd = "less than 0.01" if self.price_usd < 0.01 else f"{self.price_usd:.2f}"
-        kept = f"; {self.kept:,} kept from before" if self.kept else ""
-        return (
-            f"{len(self.tables):,} tables, {self.question.days} days: {self.metrics // 2:,} requests to CloudWatch for "
-            f"{self.metrics:,} metrics, {usd} USD{kept}"
-        )
+        tables = f"{len(self.tables):,} tables"
+        return asked_of_cloudwatch(tables, self.question.days, self.metrics, self.price_usd, self.kept)
 
     def run(self) -> Audit:
         """Fetch and judge what is not judged yet; return everything."""

@@ -16,7 +16,7 @@ from rich.table import Table
 from highwater.cli.terminal import open_console, say
 from highwater.core import Dimension
 from highwater_lab.commands.options import Misuse, misuse_of_errors, progress_bar
-from highwater_lab.commands.traffic_source import open_session, telling_of
+from highwater_lab.commands.traffic_source import asked_of_cloudwatch, open_session, telling_of
 from highwater_lab.services.prices import load_prices
 from highwater_lab.traffic import (
     FetchPlan,
@@ -104,7 +104,8 @@ def fetch_command(
         kept = [table for table in planned.tables if resume and _file(folder, table).is_file()]
         plan = FetchPlan({table: streams for table, streams in planned.tables.items() if table not in kept})
         usd = plan.metrics * load_prices().thousand_metrics_requested / 1000
-        say(_told(plan, kept, days, usd), err=True)
+        what = f"{len(plan.tables):,} table{'' if len(plan.tables) == 1 else 's'}"
+        say(asked_of_cloudwatch(what, days, plan.metrics, usd, len(kept)), err=True)
         fetched: dict[str, Traffic] = {}
         if not is_dry_run:
             folder.mkdir(parents=True, exist_ok=True)
@@ -118,17 +119,6 @@ def fetch_command(
 
 def _file(folder: Path, table: str) -> Path:
     return folder / f"{table}.csv"
-
-
-def _told(plan: FetchPlan, kept: list[str], days: int, usd: float) -> str:
-    """What is asked of CloudWatch, in a line."""
-    parts = [
-        f"{len(plan.tables):,} table{'' if len(plan.tables) == 1 else 's'}, {days} days: {plan.requests:,} requests to "
-        f"CloudWatch for {plan.metrics:,} metrics, {'less than 0.01' if usd < 0.01 else f'{usd:.2f}'} USD"
-    ]
-    if kept:
-        parts.append(f"{len(kept):,} kept from before")
-    return "; ".join(parts)
 
 
 def _fetch(

@@ -321,6 +321,13 @@ def tell_notes(traffic: Traffic) -> None:
         say(note, err=True)
 
 
+def asked_of_cloudwatch(tables: str, days: int, metrics: int, usd: float, kept: int) -> str:
+    """Return in a line what is asked of CloudWatch, two metrics a request, and what that costs."""
+    price = "less than 0.01" if usd < 0.01 else f"{usd:.2f}"
+    more = f"; {kept:,} kept from before" if kept else ""
+    return f"{tables}, {days} days: {metrics // 2:,} requests to CloudWatch for {metrics:,} metrics, {price} USD{more}"
+
+
 def open_session(profile: str | None, region: str | None) -> Session:
     """Return a session of *profile*, whose credentials then take precedence over those of the environment.
 
