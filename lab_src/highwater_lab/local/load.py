@@ -204,6 +204,7 @@ class Load:
         self._lock = threading.Lock()
         self._is_stopped = threading.Event()
         self._report: LoadReport | None = None
+        self._key: list[str] = []
         self._sums: dict[Dimension, list[int]] = {}
         self._keys = itertools.cycle(f"{number * 2_654_435_761 % 2**32:08x}" for number in range(_KEYS))
         self._work: queue.Queue[tuple[Dimension, float] | None] = queue.Queue()
@@ -224,14 +225,14 @@ class Load:
                 raise LoadError("a load in lock-step needs a local cloud; give its control")
             (report,) = play(self._cloud, [self.run_on])
             return report  # type: ignore[no-any-return] # what run_on returns
-        report, sizes, key = self._begin()
+        report = self._begin()
         begun = time.monotonic()
         elapsed = lambda: (time.monotonic() - begun) * report.speed  # noqa: E731 - a clock
-        workers = [threading.Thread(target=self._send_all, args=(report, key, elapsed)) for _ in range(self._threads)]
+        workers = [threading.Thread(target=self._send_all, args=(report, elapsed)) for _ in range(self._threads)]
         for worker in workers:
             worker.start()
         try:
-            self._pace(report, elapsed, sizes)
+            self._pace(report, elapsed)
         except BaseException:
             self._is_stopped.set()
             raise
@@ -244,8 +245,8 @@ class Load:
 
     def run_on(self, clock: SeatClock) -> LoadReport:
         """Send all traffic as a job of `play`, in lock-step with other jobs; otherwise like `run`."""
-        report, sizes, key = self._begin()
-        begun = clock.time()
+        report = self._begin()
+        sizes, begun = report.units_per_request, clock.time()
         elapsed = lambda: clock.time() - begun  # noqa: E731 - a clock
         length = self._traffic.minutes * 60
         sent = dict.fromkeys(sizes, 0)
@@ -258,7 +259,7 @@ class Load:
                 )
                 for moment, dimension in moments:
                     clock.sleep(max(begun + moment - clock.time(), 0))
-                    self._send(report, client, key, dimension, moment, elapsed)
+                    self._send(report, client, dimension, moment, elapsed)
                 sent = due
                 if (second + 1) % 60 == 0:
                     clock.sleep(max(begun + second + 1 - clock.time(), 0))
@@ -268,8 +269,8 @@ class Load:
                     break
         return report
 
-    def _begin(self) -> tuple[LoadReport, dict[Dimension, int], list[str]]:
-        """Return an empty report, the units per request by dimension, and the names of the table's key attributes."""
+    def _begin(self) -> LoadReport:
+        """Return an empty report, and find out the names of the table's key attributes."""
         status = self._cloud.status()
         dimensions = [d for d in Dimension if Stream(None, d) in self._traffic.rates]
         if not dimensions:
@@ -279,22 +280,22 @@ class Load:
         rate = self._requests_per_second or usual
         sizes = {d: units_per_request(self._traffic, d, speed, rate) for d in dimensions}
         minutes = {d: [LoadMinute() for _ in range(self._traffic.minutes + 1)] for d in dimensions}
-        key = self._key_of_table()
+        self._key = self._key_of_table()
         self._report = LoadReport(self._cloud.status().now, status.speed, sizes, minutes)
-        return self._report, sizes, key
+        return self._report
 
     def stop(self) -> None:
         """End the traffic now; `run`, in another thread, returns the results so far."""
         self._is_stopped.set()
 
-    def _pace(self, report: LoadReport, elapsed: Callable[[], float], sizes: dict[Dimension, int]) -> None:
+    def _pace(self, report: LoadReport, elapsed: Callable[[], float]) -> None:
         """Queue requests for the sending threads as they fall due on the cloud's clock."""
-        sent = dict.fromkeys(sizes, 0)
+        sent = dict.fromkeys(report.units_per_request, 0)
         length = self._traffic.minutes * 60
         told, before = -1, 0.0
         while True:
             at = min(length, elapsed())
-            for dimension, size in sizes.items():
+            for dimension, size in report.units_per_request.items():
                 due = int(self._asked_until(dimension, at) / size)
                 new = due - sent[dimension]
                 for number in range(1, new + 1):
@@ -321,12 +322,12 @@ class Load:
         after = sums[min(index + 1, len(sums) - 1)]
         return (sums[index] + (after - sums[index]) * part / self._traffic.bin_seconds) / QUANTA_PER_UNIT
 
-    def _send_all(self, report: LoadReport, key: list[str], elapsed: Callable[[], float]) -> None:
+    def _send_all(self, report: LoadReport, elapsed: Callable[[], float]) -> None:
         with self._failing(report) as client:
             while (job := self._work.get()) is not None:
                 # requests that are still queued when the load is stopped are not sent
                 if not self._is_stopped.is_set():
-                    self._send(report, client, key, *job, elapsed)
+                    self._send(report, client, *job, elapsed)
 
     @contextmanager
     def _failing(self, report: LoadReport) -> Iterator[Any]:
@@ -345,13 +346,7 @@ class Load:
             client.close()
 
     def _send(
-        self,
-        report: LoadReport,
-        client: Any,
-        key: list[str],
-        dimension: Dimension,
-        due: float,
-        elapsed: Callable[[], float],
+        self, report: LoadReport, client: Any, dimension: Dimension, due: float, elapsed: Callable[[], float]
     ) -> None:
         units = report.units_per_request[dimension]
         with self._lock:
@@ -361,7 +356,7 @@ class Load:
         granted = 0
         answer: dict[str, Any]
         try:
-            granted, answer = self._ask(report, client, key, values, dimension)
+            granted, answer = self._ask(report, client, values, dimension)
         except client.exceptions.ClientError as refused:
             answer = dict(refused.response)
             if answer["Error"]["Code"] not in _THROTTLES:
@@ -381,7 +376,7 @@ class Load:
             minute.throttled += units - granted
 
     def _ask(
-        self, report: LoadReport, client: Any, key: list[str], values: list[str], dimension: Dimension
+        self, report: LoadReport, client: Any, values: list[str], dimension: Dimension
     ) -> tuple[int, dict[str, Any]]:
         """Send one request, with retries if it is not answered; return the units granted, and the answer."""
         from botocore.exceptions import BotoCoreError, ClientError
@@ -389,7 +384,7 @@ class Load:
         again = 0
         while True:
             try:
-                return ask(client, self._table, key, values, dimension, report.units_per_request[dimension])
+                return ask(client, self._table, self._key, values, dimension, report.units_per_request[dimension])
             except (BotoCoreError, ClientError) as error:
                 if again == self._unanswered_retries or not is_unanswered(error):
                     raise
