@@ -6,9 +6,10 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from operator import attrgetter
 from typing import Final
 
-from highwater.core import Dimension, IndexCapacity, Plan
+from highwater.core import Dimension
 from highwater_lab.audit.account import LiveTable
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
@@ -18,7 +19,8 @@ from highwater_lab.recommend.hcl import hcl_of
 from highwater_lab.recommend.search import least_usd, recommend
 from highwater_lab.services.billing import HOURS_PER_MONTH, bill
 from highwater_lab.services.prices import Prices, RegionPrices
-from highwater_lab.simulation import ResourceSetup, Run, TableSetup, simulate
+from highwater_lab.simulation import ResourceSetup, Run, simulate
+from highwater_lab.simulation.plans import declared_plan
 from highwater_lab.traffic import Stream, Usage
 
 
@@ -187,9 +189,8 @@ class _Work:
         scaled = replace(self._setup, resources=resources)
         run = simulate(scaled, self._traffic, Declared(), prices=self._prices)
         if self._question.language == "hcl":
-            code = hcl_of(
-                Candidate(plan=_plan_of(scaled), cost_per_month=0, throttled_percent=0, utilization_percent=0)
-            )
+            plan = declared_plan(scaled, attrgetter("capacity"))
+            code = hcl_of(Candidate.of_run(plan, run))
         else:
             code = managed_code_of(self._table.name, scaled)
         what = f"nothing scales {', '.join(changed)}, beside a table that is scaled"
@@ -312,15 +313,3 @@ class _Work:
 
 def _other(dimension: Dimension) -> Dimension:
     return Dimension.READ if dimension is Dimension.WRITE else Dimension.WRITE
-
-
-def _plan_of(setup: TableSetup) -> Plan:
-    own, *indexes = setup.resources
-    return Plan(
-        read=own.read.capacity,
-        write=own.write.capacity,
-        indexes=tuple(
-            IndexCapacity(index_name=str(each.index), read=each.read.capacity, write=each.write.capacity)
-            for each in indexes
-        ),
-    )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from highwater.core import Capacity, DecreaseBudget, HighWaterMark, IndexCapacity, Plan, Target, Units
+from highwater.core import Capacity, DecreaseBudget, HighWaterMark, Target, Units
 from highwater.core import Dimension as Dim
 from highwater.core.boosts import Lease
 from highwater.core.plan.plan import TargetKey
@@ -34,11 +33,12 @@ from highwater.core.scaler.demand import COVERAGE_MINUTES
 from highwater_lab.physics import QUANTA_PER_UNIT, Cause
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation.fleet import Pulses
+from highwater_lab.simulation.plans import declared_plan
 from highwater_lab.simulation.policy import Policy
 
 if TYPE_CHECKING:
     from highwater_lab.simulation.policy import Calls, PolicyResource, PolicyTarget, Seen
-    from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
+    from highwater_lab.simulation.setup import TableSetup, TargetSetup
     from highwater_lab.traffic.series import Traffic
 
 _SLOTS: Final = (COVERAGE_MINUTES + 5) * SLOTS_PER_MINUTE
@@ -258,21 +258,9 @@ def _instant(seconds: int | None) -> datetime | None:
 
 def _plan_of(setup: TableSetup, mode: Mode) -> ScaledPlan:
     """Return a plan without windows, with the bounds of the table's setup."""
-    table, *indexes = setup.resources
-    plan = Plan(
-        read=_capacity(table.read),
-        write=_capacity(table.write),
-        indexes=tuple(_index_plans(indexes)),
-        mark=HighWaterMark.none(),
-        table_quota_units=setup.quota_units,
-    )
+    plan = replace(declared_plan(setup, _capacity), mark=HighWaterMark.none(), table_quota_units=setup.quota_units)
     # with an empty name, full ticks are at minutes divisible by five, so results do not depend on a trace's name
     return ScaledPlan(table="", mode=mode, plan=plan)
-
-
-def _index_plans(indexes: list[ResourceSetup]) -> Iterator[IndexCapacity]:
-    for index in indexes:
-        yield IndexCapacity(index_name=str(index.index), read=_capacity(index.read), write=_capacity(index.write))
 
 
 def _capacity(target: TargetSetup) -> Capacity:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
-from highwater.core import Plan, Target, Units, compile_actions, marks_of
+from highwater.core import Capacity, IndexCapacity, Plan, Target, Units, compile_actions, marks_of
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS
 from highwater.core.plan.zones import find_zone
 from highwater_lab.services.autoscaling import ScheduledChange, TargetTracking
@@ -30,6 +31,19 @@ def table_of(plan: Plan, name: str) -> TableSetup:
         resources=tuple(resources),
         quota_units=plan.table_quota_units,
         account_quota_units=max(plan.table_quota_units, DEFAULT_ACCOUNT_QUOTA_UNITS),
+    )
+
+
+def declared_plan(setup: TableSetup, capacity_of: Callable[[TargetSetup], Capacity]) -> Plan:
+    """The plan that declares a table and its indexes; *capacity_of* says what is declared for a target."""
+    own, *indexes = setup.resources
+    return Plan(
+        read=capacity_of(own.read),
+        write=capacity_of(own.write),
+        indexes=tuple(
+            IndexCapacity(index_name=str(each.index), read=capacity_of(each.read), write=capacity_of(each.write))
+            for each in indexes
+        ),
     )
 
 
