@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -12,6 +12,7 @@ from highwater.core.boosts import Lease, units_for_rate
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.policies.declared import Declared
 from highwater_lab.services.autoscaling import TargetTracking
+from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run, TableSetup, simulate
 from highwater_lab.traffic import Stream, Traffic
 
@@ -38,29 +39,27 @@ def jumps(traffic: Traffic) -> Iterator[tuple[int, int]]:
             yield minute, max(minutes[minute:quiet_until]) - before
 
 
-def leases(traffic: Traffic, table: str) -> tuple[Lease, ...]:
-    """A lease for each jump, of what it adds, from two minutes before it for half an hour."""
-    found = []
-    for minute, added in jumps(traffic):
-        start = max(traffic.start, traffic.start + timedelta(minutes=minute) - _AHEAD)
-        found.append(
-            Lease(
-                id=f"jump at {minute}",
-                table=table,
-                index=None,
-                dimension=_WRITE,
-                units=units_for_rate(added, _TARGET_PERCENT),
-                start=start,
-                end=start + _LEASE,
-                owner="job",
-            )
-        )
-    return tuple(found)
+def _lease(traffic: Traffic, table: str, minute: int, added: int) -> Lease:
+    """A lease for a jump, of what it adds, from two minutes before it for half an hour."""
+    start = max(traffic.start, traffic.start + timedelta(minutes=minute) - _AHEAD)
+    return Lease(
+        id=f"jump at {minute}",
+        table=table,
+        index=None,
+        dimension=_WRITE,
+        units=units_for_rate(added, _TARGET_PERCENT),
+        start=start,
+        end=start + _LEASE,
+        owner="job",
+    )
 
 
-def run_boosted(setup: TableSetup, traffic: Traffic) -> Run:
-    """Simulate target tracking at 70 % with the boosts of a scenario's jumps."""
+def run_boosted(
+    setup: TableSetup, traffic: Traffic, known: Iterable[tuple[int, int]] | None = None, timing: Timing | None = None
+) -> Run:
+    """Simulate target tracking at 70 % with boosts of jumps that jobs know: by default all of the traffic."""
     table = setup.resources[0]
     tracked = replace(table.write, tracking=TargetTracking(target_percent=_TARGET_PERCENT))
     resources = (table.with_targets(table.read, tracked), *setup.resources[1:])
-    return simulate(replace(setup, resources=resources, leases=leases(traffic, setup.name)), traffic, Declared())
+    leases = tuple(_lease(traffic, setup.name, *jump) for jump in (jumps(traffic) if known is None else known))
+    return simulate(replace(setup, resources=resources, leases=leases), traffic, Declared(), timing=timing)

@@ -20,7 +20,6 @@ from pathlib import Path
 from benchmarks import boosted
 from benchmarks.scoreboard_page import Board, write_board
 from benchmarks.scores import BASE, Score, Scores, Trace, collect, serviceable, summary
-from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
@@ -68,9 +67,9 @@ def make_setup(trace: Trace) -> TableSetup:
     return table_to_quota(trace.name)
 
 
-def table_to_quota(name: str, tracking: TargetTracking | None = None) -> TableSetup:
+def table_to_quota(name: str) -> TableSetup:
     """A table with writes from 1 to the quota, and warm for as much."""
-    write = TargetSetup(units=1, min=1, max=QUOTA, tracking=tracking)
+    write = TargetSetup(units=1, min=1, max=QUOTA)
     table = ResourceSetup(index=None, read=TargetSetup.fixed(1), write=write, warm_read_units=1, warm_write_units=QUOTA)
     return TableSetup(name=name, resources=(table,))
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
+from benchmarks.boosted import run_boosted
 from benchmarks.scoreboard import table_to_quota
 from highwater.core import Dimension
-from highwater.core.boosts import Lease, units_for_rate
 from highwater_lab.policies.catalogue import run_policy
-from highwater_lab.policies.declared import Declared
-from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.timing import Timing
-from highwater_lab.simulation import Run, simulate
+from highwater_lab.simulation import Run
 from highwater_lab.traffic import Stream, Traffic, scenario
 from research.figures import SURGE
 
@@ -35,8 +33,6 @@ POLICIES: Final = (
 FACTORS: Final = (2, 4, 10)
 RATE, HALF = 1_000, 120
 MEASURED_SECONDS: Final = 4
-_TARGET_PERCENT: Final = 70
-_AHEAD, _LEASE = timedelta(minutes=2), timedelta(minutes=30)
 # from 4,500 to 18,000
 FIGURE_2_ADDED: Final = 13_500
 
@@ -54,19 +50,7 @@ def meet(traffic: Traffic, policy: str, timing: Timing | None = None) -> Run:
 
 def meet_boosted(traffic: Traffic, added_rate: int, begun_minute: int, timing: Timing | None = None) -> Run:
     """Simulate target tracking at 70 % with a job that asks, two minutes before the jump, for what it will write."""
-    start = traffic.start + timedelta(minutes=begun_minute) - _AHEAD
-    lease = Lease(
-        id="the jump",
-        table="jump",
-        index=None,
-        dimension=WRITE,
-        units=units_for_rate(added_rate, _TARGET_PERCENT),
-        start=start,
-        end=start + _LEASE,
-        owner="job",
-    )
-    table = table_to_quota("jump", TargetTracking(target_percent=_TARGET_PERCENT))
-    return simulate(replace(table, leases=(lease,)), traffic, Declared(), timing=timing)
+    return run_boosted(table_to_quota("jump"), traffic, [(begun_minute, added_rate)], timing)
 
 
 def last_throttle(run: Run, begun_minute: int) -> int:
