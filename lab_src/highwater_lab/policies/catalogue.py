@@ -12,12 +12,7 @@ from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
 from highwater_lab.policies.clairvoyant import clairvoyant
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import Fixed, Native, OnDemandMode
-from highwater_lab.policies.highwater import (
-    HighwaterDirect,
-    HighwaterDirectPulse,
-    HighwaterFloor,
-    HighwaterFloorPulse,
-)
+from highwater_lab.policies.highwater import HighwaterDirect, HighwaterDirectPulse, HighwaterFloor, HighwaterFloorPulse
 from highwater_lab.services.prices import Prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation.fleet import Pulses

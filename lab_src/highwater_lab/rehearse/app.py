@@ -20,14 +20,7 @@ from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
 from highwater_lab.recommend.search import recommend
 from highwater_lab.services.billing import HOURS_PER_MONTH, hourly_units, scaler_items
-from highwater_lab.services.prices import (
-    DEFAULT_REGION,
-    NO_COMMITMENTS,
-    Commitments,
-    Prices,
-    UnitPrices,
-    load_prices,
-)
+from highwater_lab.services.prices import DEFAULT_REGION, NO_COMMITMENTS, Commitments, Prices, UnitPrices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import QueueRun, ResourceSetup, Run, TableSetup
 from highwater_lab.simulation.simulator import mark_price

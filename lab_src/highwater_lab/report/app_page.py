@@ -9,15 +9,7 @@ from typing import Final
 
 from highwater_lab.files import replace_file
 from highwater_lab.rehearse import AppRehearsal, FixedCost, Passed, TableRehearsal
-from highwater_lab.report.app import (
-    AppRow,
-    app_rows,
-    counted,
-    fixed_sentence,
-    sentence,
-    sources,
-    total_sentence,
-)
+from highwater_lab.report.app import AppRow, app_rows, counted, fixed_sentence, sentence, sources, total_sentence
 from highwater_lab.report.page import fill_page, word
 
 _WORDS: Final = {

@@ -193,14 +193,7 @@ def load_prices(region: str = DEFAULT_REGION, file: Path | None = None) -> Price
         raise PriceError(f"{name}: regions is {str(regions)[:60]}; expected the prices of throughput by region")
     read = {str(key): _region(name, str(key), value) for key, value in regions.items()}
     dated = str(document.get("dated", "undated"))
-    made = Prices(
-        region=region,
-        dated=dated,
-        regions=read,
-        source=name,
-        **flat,
-    )
-    return made.in_region(region)
+    return Prices(region=region, dated=dated, regions=read, source=name, **flat).in_region(region)
 
 
 # the lab's file has it for some regions only
