@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from highwater.core import Capacity, DecreaseBudget, HighWaterMark, Target, Units
 from highwater.core import Dimension as Dim
@@ -58,6 +58,7 @@ class HighwaterScaler(Policy, ABC):
         scaled: The table's plan. By default a plan with the bounds of the simulated table's setup.
         settings: The settings for sizing targets. By default those of the mode.
         pulses: How the fleet sends pulses. By default as the class says.
+        tracking_percent: The target utilization of target tracking in FLOOR mode, in percent. By default 90.
     """
 
     mode: Mode
@@ -68,12 +69,19 @@ class HighwaterScaler(Policy, ABC):
     alarms_per_target = 1
 
     def __init__(
-        self, scaled: ScaledPlan | None = None, settings: ScalerSettings | None = None, pulses: Pulses | None = None
+        self,
+        scaled: ScaledPlan | None = None,
+        settings: ScalerSettings | None = None,
+        pulses: Pulses | None = None,
+        tracking_percent: int | None = None,
     ) -> None:
         self._scaled = scaled
         if pulses is not None:
             self.pulses = pulses
             self.name = f"{self.name}:{pulses.coverage_percent}"
+        if tracking_percent is not None:
+            self.tracking_percent = tracking_percent
+            self.name = f"{self.name}:{tracking_percent}"
         self._hints: dict[TargetKey, Hint] = {}
         self._is_woken = False
         self._settings = settings
@@ -188,21 +196,10 @@ class HighwaterScaler(Policy, ABC):
 
 
 class HighwaterFloor(HighwaterScaler):
-    """FLOOR mode: the scaler sets floors, and target tracking sets the capacity.
-
-    Args:
-        tracking_percent: The target utilization of target tracking, in percent. By default 90.
-        arguments, options: As `HighwaterScaler` has them.
-    """
+    """FLOOR mode: the scaler sets floors, and target tracking sets the capacity."""
 
     name = "highwater-floor"
     mode = Mode.FLOOR
-
-    def __init__(self, *arguments: Any, tracking_percent: int | None = None, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        if tracking_percent is not None:
-            self.tracking_percent = tracking_percent
-            self.name = f"{self.name}:{tracking_percent}"
 
     def _apply(self, reviewed: TableReview, calls: Calls) -> None:
         for each in reviewed.targets:
