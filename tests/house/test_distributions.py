@@ -73,12 +73,7 @@ def test_metadata_leads_a_stranger_to_everything(wheels: dict[str, Path], packag
     assert metadata["Author"] == "The Highwater contributors"
     assert metadata["License-Expression"] == "Apache-2.0"
     urls = metadata.get_all("Project-URL") or []
-    assert [url.split(", ")[0] for url in urls] == [
-        "Homepage",
-        "Documentation",
-        "Changelog",
-        "Issues",
-    ]
+    assert [url.split(", ")[0] for url in urls] == ["Homepage", "Documentation", "Changelog", "Issues"]
     links = re.findall(r"\]\(([^)]+)\)", str(metadata.get_payload())) + [url.split(", ")[1] for url in urls]
     assert len(links) > 5
     for link in links:
@@ -96,9 +91,11 @@ def test_version_of_the_cdk_is_the_same_everywhere() -> None:
     assert (ROOT / "docs" / "install.md").read_text().count(f"aws-cdk-lib {oldest[1]}") == 2
 
 
-def _clean_environment() -> dict[str, str]:
+def _run(folder: Path, *command: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder outside the repository, with nothing that leads to this one's packages."""
     own = ("AWS_", "PYTHON", "VIRTUAL_ENV")
-    return {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    return subprocess.run(command, cwd=folder, env=clean | variables, capture_output=True, text=True, check=False)
 
 
 def _install(environment: Path, lock: str, *wheels: Path | str, newest: tuple[str, ...] = ()) -> Path:
@@ -121,18 +118,12 @@ def _install(environment: Path, lock: str, *wheels: Path | str, newest: tuple[st
     return python
 
 
-def _synthesized(python: str, tmp_path: Path, out: Path) -> dict[str, Any]:
+def _synthesized(python: Path | str, tmp_path: Path, out: Path) -> dict[str, Any]:
     """The template of an example, which is synthesized outside the repository."""
     app = tmp_path / "app.py"
     app.write_text((ROOT / "examples" / "bulk_load" / "app.py").read_text())
-    done = subprocess.run(
-        [python, str(app)],
-        cwd=tmp_path,
-        env=_clean_environment() | {"CDK_OUTDIR": str(out), "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    variables = {"CDK_OUTDIR": str(out), "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"}
+    done = _run(tmp_path, python, app, **variables)
     assert done.returncode == 0, done.stderr
     template: dict[str, Any] = json.loads((out / "BulkLoad.template.json").read_text())
     return template
@@ -150,7 +141,7 @@ def test_wheels_in_an_empty_environment_synthesize_an_example_with_the_newest_cd
     version = subprocess.run([str(python), "-c", shown], capture_output=True, text=True, check=True).stdout.strip()
     newest, oldest = ([*map(int, each.split("."))] for each in (version, importlib.metadata.version("aws-cdk-lib")))
     assert newest > oldest
-    template = _synthesized(str(python), tmp_path, out)
+    template = _synthesized(python, tmp_path, out)
     # all other tests say what the oldest makes
     assert template == _synthesized(sys.executable, tmp_path, tmp_path / "oldest.out")
     types = sorted(resource["Type"] for resource in template["Resources"].values())
@@ -160,14 +151,7 @@ def test_wheels_in_an_empty_environment_synthesize_an_example_with_the_newest_cd
     with zipfile.ZipFile(asset) as archive:
         assert "highwater/handlers/deploy/handler.py" in archive.namelist()
 
-    said = subprocess.run(
-        [str(environment / "bin" / "highwater"), "local", "status"],
-        cwd=tmp_path,
-        env=_clean_environment() | {"HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    said = _run(tmp_path, environment / "bin" / "highwater", "local", "status", HOME=str(tmp_path))
     assert (said.returncode, said.stderr) == (
         2,
         "highwater local: no local cloud is running; start one with: highwater local up\n",
@@ -186,23 +170,9 @@ def test_application_is_tested_with_its_own_boto3_against_an_installed_server(
     code, _of_pytest = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     versions = "import boto3, highwater_lab; assert boto3.__version__ >= '1.44', boto3.__version__\n"
     command = tmp_path / "server" / "bin" / "highwater-local"
-    done = subprocess.run(
-        [str(python), "-c", versions + code],
-        cwd=tmp_path,
-        env=_clean_environment() | {"HIGHWATER_LOCAL": str(command)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = _run(tmp_path, python, "-c", versions + code, HIGHWATER_LOCAL=str(command))
     assert done.returncode == 0, done.stderr
-    without = subprocess.run(
-        [str(python), "-c", versions + code],
-        cwd=tmp_path,
-        env=_clean_environment() | {"PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    without = _run(tmp_path, python, "-c", versions + code, PATH="/usr/bin:/bin")
     assert without.stderr.splitlines()[-1] == (
         "highwater_lab.local.control.CloudError: the local cloud is not installed; install it with: "
         "uv tool install highwater-local==0.1.0"
@@ -241,14 +211,7 @@ def test_aioboto3_is_refused_by_the_library_itself(wheels: dict[str, Path], tmp_
     python = _install(
         tmp_path / "aio", "requirements-dev.txt", wheels["highwater"], "aioboto3", newest=("boto", "s3transfer")
     )
-    done = subprocess.run(
-        [str(python), "-c", _ASYNCHRONOUS],
-        cwd=tmp_path,
-        env=_clean_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = _run(tmp_path, python, "-c", _ASYNCHRONOUS)
     assert done.returncode == 0, done.stderr
     end = "allowed: a boto3.Session or a DynamoDB client of boto3; use boto3 for these requests"
     kinds = ("aioboto3.session.Session", "a client of dynamodb")

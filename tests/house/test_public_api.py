@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import tomllib
 
 import pytest
 
@@ -53,8 +54,6 @@ def test_package_says_that_it_is_typed(package: str) -> None:
 
 
 def test_distributions_have_one_version() -> None:
-    import tomllib
-
     versions = {
         tomllib.loads((ROOT / part / "pyproject.toml").read_text())["project"]["version"]
         for part in (".", "lambda_src", "lab_src")
