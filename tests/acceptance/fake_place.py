@@ -23,13 +23,25 @@ def refusal(code: str, message: str, operation: str = "Call", status: int = 400)
     return ClientError(response, operation)
 
 
+AT = datetime(2031, 3, 4, 5, 6, 7, tzinfo=UTC)
+ACCOUNT, REGION = "123456789012", "eu-west-1"
+
+
+def ledger_of(build: Path, *stacks: str, profile: str = "trial", at: datetime = AT) -> Ledger:
+    """The ledger of a run that began then and has these stacks."""
+    ledger = Ledger.begin(build, at, account=ACCOUNT, region=REGION, profile=profile)
+    for stack in stacks:
+        ledger.add(stack)
+    return ledger
+
+
 class FakePlace(Place):
     """An account whose services are *clients*, by name."""
 
     def __init__(self, clients: dict[str, Any] | None = None) -> None:
-        super().__init__("123456789012", "eu-west-1", self.client)
+        super().__init__(ACCOUNT, REGION, self.client)
         self.clients = clients or {}
-        self.at = datetime(2031, 3, 4, 5, 6, 7, tzinfo=UTC)
+        self.at = AT
 
     def client(self, service: str, config: Any = None) -> Any:
         del config
@@ -111,7 +123,7 @@ def place_of(stacks: Stacks) -> FakePlace:
 
 def stage_of(place: FakePlace, folder: Path) -> Stage:
     """A stage that prints nothing."""
-    ledger = Ledger.begin(folder, place.at, account=place.account, region=place.region, profile="trial")
+    ledger = ledger_of(folder, at=place.at)
     report = Report(where=place.title, account=place.account, begun=place.at)
     return Stage(place, Cdk(place, ledger.prefix, folder), ledger, report, Console(quiet=True), part="any")
 

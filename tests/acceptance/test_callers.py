@@ -1,4 +1,4 @@
-"""What AWS answers late: a role that was just made, a floor that was just set; and the client that sends pulses."""
+"""What AWS answers late or not at all: a role, a floor that was just set, the lowest floor; and who sends pulses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import highwater
 from acceptance.parts.functions import _Caller
 from acceptance.report import Check
-from acceptance.tables import read_floor
+from acceptance.tables import LowestFloor, read_floor
 from highwater import CoordinatorClient
 from highwater.core import Dimension
 from highwater.core.names import TargetName
@@ -93,3 +93,34 @@ def test_floor_that_was_just_set_is_looked_for_five_seconds(
     stage = stage_of(place, tmp_path)
     assert stage.settle("floor", 10, read_floor, NAME) == took
     assert stage.report.checks == [Check("any", "floor", "10", str(seen), seen == 10)]
+
+
+class _AutoScaling:
+    """Answers with these floors, one after the other; a call of `None` is throttled."""
+
+    def __init__(self, floors: list[int | None]) -> None:
+        self._floors = iter(floors)
+
+    def describe_scalable_targets(self, **_: Any) -> dict[str, Any]:
+        if (floor := next(self._floors)) is None:
+            raise refusal("ThrottlingException", "Rate exceeded")
+        return {"ScalableTargets": [{"MinCapacity": floor, "MaxCapacity": 100}]}
+
+
+@pytest.mark.parametrize(
+    ("floors", "lowest", "seconds"),
+    [
+        pytest.param([40, 10, 40], 10, 1, id="low-for-a-second"),
+        pytest.param([40, None, 10, 40], 10, 1, id="a-refusal-is-left-out"),
+        pytest.param([None, None, None], None, None, id="never-seen"),
+        pytest.param([40, None, 45], 40, 0, id="never-too-low"),
+    ],
+)
+def test_lowest_floor(floors: list[int | None], lowest: int | None, seconds: int | None) -> None:
+    place = FakePlace({"application-autoscaling": _AutoScaling(floors)})
+    seen = LowestFloor(place, NAME, 40)
+    for _ in floors:
+        before = place.at
+        place.let_pass(timedelta(seconds=1))
+        seen.look(before)
+    assert (seen.floor, seen.seconds) == (lowest, seconds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +13,10 @@ from rich.console import Console
 from acceptance.cleanup import Cleanup, CleanupError, clean_earlier_runs, find_leftovers, tell_unfinished
 from acceptance.ledger import Ledger
 from acceptance.place import AccountError
-from tests.acceptance.fake_place import FakePlace, Pages, Stacks, Targets, place_of
+from tests.acceptance.fake_place import AT, FakePlace, Pages, Stacks, Targets, ledger_of, place_of
 
-AT = datetime(2031, 3, 4, 5, 6, 7, tzinfo=UTC)
 PREFIX, OLD = "HwAccept20310304050607", "HwAccept20310202050607"
 FOR_EVER = 1_000
-
-
-def _ledger(build: Path, *stacks: str, profile: str = "trial", at: datetime = AT) -> Ledger:
-    ledger = Ledger.begin(build, at, account="123456789012", region="eu-west-1", profile=profile)
-    for stack in stacks:
-        ledger.add(stack)
-    return ledger
 
 
 def _lines() -> tuple[Console, io.StringIO]:
@@ -35,7 +27,7 @@ def _lines() -> tuple[Console, io.StringIO]:
 def test_everything_else_is_deleted_and_one_message_names_what_is_left(tmp_path: Path) -> None:
     stacks = Stacks({"first": 0, "stuck": FOR_EVER, "kept": 0}, refused=("kept",))
     with pytest.raises(CleanupError) as failed:
-        Cleanup(place_of(stacks), _ledger(tmp_path, "first", "stuck", "kept"), Console(quiet=True)).run()
+        Cleanup(place_of(stacks), ledger_of(tmp_path, "first", "stuck", "kept"), Console(quiet=True)).run()
     assert str(failed.value) == (
         "not deleted: kept: An error occurred (AccessDenied) when calling the DeleteStack operation: not allowed; "
         "stuck: DELETE_FAILED for 15 minutes of trying; its events in the console say why; "
@@ -50,7 +42,7 @@ def test_deletion_that_fails_while_an_index_is_built_is_tried_again_each_minute(
     stacks = Stacks({"building": 9})
     place, (console, output) = place_of(stacks), _lines()
     began = place.at
-    Cleanup(place, _ledger(tmp_path, "building"), console).run()
+    Cleanup(place, ledger_of(tmp_path, "building"), console).run()
     assert stacks.deleted == ["building"] * 10
     assert place.at - began == timedelta(minutes=9)
     assert output.getvalue().splitlines() == ["delete stack building"] * 10
@@ -63,7 +55,7 @@ def test_terminal_that_is_gone_does_not_end_a_deletion(tmp_path: Path, gone: Bas
             raise gone
 
     stacks = Stacks({"first": 0, "second": 0})
-    ledger = _ledger(tmp_path, "first", "second")
+    ledger = ledger_of(tmp_path, "first", "second")
     Cleanup(place_of(stacks), ledger, Gone()).run()
     assert (stacks.deleted, ledger.stacks) == (["second", "first"], [])
 
@@ -71,7 +63,7 @@ def test_terminal_that_is_gone_does_not_end_a_deletion(tmp_path: Path, gone: Bas
 def test_targets_that_a_part_registered_itself_go_after_its_table_and_no_others(tmp_path: Path) -> None:
     place = place_of(Stacks({}))
     place.clients["application-autoscaling"] = targets = Targets(tables=[f"{PREFIX}-IndexBuild-Bare", "orders"])
-    Cleanup(place, _ledger(tmp_path), Console(quiet=True)).run()
+    Cleanup(place, ledger_of(tmp_path), Console(quiet=True)).run()
     assert targets.tables == ["orders"]
 
 
@@ -105,8 +97,8 @@ def test_ledger_that_cannot_be_reached_or_read_is_named_and_the_others_are_clean
     (tmp_path / "HwAccept20300101000000").mkdir()
     torn = tmp_path / "HwAccept20300101000000" / "ledger.json"
     torn.write_text("")
-    _ledger(tmp_path, "lost", profile="gone", at=AT - timedelta(days=30))
-    _ledger(tmp_path, "found")
+    ledger_of(tmp_path, "lost", profile="gone", at=AT - timedelta(days=30))
+    ledger_of(tmp_path, "found")
     stacks = Stacks({"found": 0})
     assert _clean(tmp_path, place_of(stacks)) == (
         1,
@@ -128,14 +120,14 @@ def test_without_ledgers_it_says_that_no_account_was_looked_at(tmp_path: Path) -
 
 
 def test_run_that_goes_on_is_not_cleaned(tmp_path: Path) -> None:
-    with _ledger(tmp_path, "running").locked() as is_ours:
+    with ledger_of(tmp_path, "running").locked() as is_ours:
         assert is_ours
         said = f"left: {PREFIX}: its run goes on in another terminal; wait for its end, or interrupt it there"
         assert _clean(tmp_path, FakePlace()) == (1, [said])
 
 
 def test_what_no_ledger_lists_is_named_until_it_is_gone(tmp_path: Path) -> None:
-    _ledger(tmp_path, "gone")
+    ledger_of(tmp_path, "gone")
     place = place_of(Stacks({"gone": 0}))
     place.clients["cloudwatch"] = Pages({"list_dashboards": [{"DashboardEntries": [{"DashboardName": f"{PREFIX}-d"}]}]})
     began = place.at
@@ -155,7 +147,7 @@ def test_what_no_ledger_lists_is_named_until_it_is_gone(tmp_path: Path) -> None:
 
 
 def test_end_of_a_run_lists_what_is_left_and_how_to_go_on(tmp_path: Path) -> None:
-    _ledger(tmp_path, f"{PREFIX}-Surge", f"{PREFIX}-Raises")
+    ledger_of(tmp_path, f"{PREFIX}-Surge", f"{PREFIX}-Raises")
     console, output = _lines()
     tell_unfinished(console, tmp_path)
     assert output.getvalue() == (

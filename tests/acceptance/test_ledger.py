@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from acceptance.ledger import Ledger
-
-AT = datetime(2031, 3, 4, 5, 6, 7, tzinfo=UTC)
-
-
-def _begin(build: Path, profile: str = "trial") -> Ledger:
-    return Ledger.begin(build, AT, account="123456789012", region="eu-west-1", profile=profile)
+from tests.acceptance.fake_place import ledger_of
+from tests.cdk_cli import ROOT
 
 
 def _only(build: Path) -> Ledger:
@@ -22,7 +18,7 @@ def _only(build: Path) -> Ledger:
 
 
 def test_what_a_run_made_is_found_again_until_nothing_is_left_of_it(tmp_path: Path) -> None:
-    ledger = _begin(tmp_path)
+    ledger = ledger_of(tmp_path)
     assert ledger.prefix == "HwAccept20310304050607"
     assert Ledger.unfinished(tmp_path) == []
     ledger.add("first")
@@ -44,7 +40,7 @@ def test_what_a_run_made_is_found_again_until_nothing_is_left_of_it(tmp_path: Pa
 
 
 def test_local_cloud_needs_no_later_deletion(tmp_path: Path) -> None:
-    _begin(tmp_path, profile="").add("gone-with-the-cloud")
+    ledger_of(tmp_path, "gone-with-the-cloud", profile="")
     assert Ledger.unfinished(tmp_path) == []
 
 
@@ -62,7 +58,7 @@ def test_ledger_that_cannot_be_read_says_what_to_do_and_hides_no_other(tmp_path:
     torn = tmp_path / "HwAccept20300101000000" / "ledger.json"
     torn.parent.mkdir()
     torn.write_text(text)
-    _begin(tmp_path).add("a-stack")
+    ledger_of(tmp_path, "a-stack")
     broken, found = Ledger.unfinished(tmp_path)
     assert broken.unreadable == (
         f"ledger {torn} cannot be read: {why}; delete the stacks whose names begin with HwAccept20300101000000 in the "
@@ -72,10 +68,36 @@ def test_ledger_that_cannot_be_read_says_what_to_do_and_hides_no_other(tmp_path:
 
 
 def test_ledger_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
-    ledger = _begin(tmp_path)
-    ledger.add("a-stack")
+    ledger = ledger_of(tmp_path, "a-stack")
     other = _only(tmp_path)
     with ledger.locked() as is_ours, other.locked() as is_theirs:
         assert (is_ours, is_theirs) == (True, False)
     with other.locked() as is_theirs:
         assert is_theirs
+
+
+def _clean(folder: Path) -> tuple[int, str]:
+    command = ["make", "--no-print-directory", "-f", str(ROOT / "Makefile"), "clean"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr.splitlines()[0] if done.stderr else ""
+
+
+def test_make_clean_is_refused_while_a_run_in_an_account_is_unfinished(tmp_path: Path) -> None:
+    """Nothing else knows what a run in an account made."""
+    ledger = ledger_of(tmp_path / "build" / "acceptance", "a-stack")
+    file = "build/acceptance/HwAccept20310304050607/ledger.json"
+    said = (
+        f"make: runs in accounts may have left something, and only {file} knows what; first: make acceptance CLEAN=yes"
+    )
+    assert _clean(tmp_path) == (2, said)
+    (tmp_path / file).write_text("")
+    assert _clean(tmp_path) == (2, said)
+    ledger.finish()
+    assert _clean(tmp_path) == (0, "")
+    assert not (tmp_path / "build").exists()
+
+
+def test_make_clean_removes_ledgers_of_local_clouds(tmp_path: Path) -> None:
+    ledger_of(tmp_path / "build" / "acceptance", "a-stack", profile="")
+    assert _clean(tmp_path) == (0, "")
+    assert not (tmp_path / "build").exists()

@@ -1,16 +1,17 @@
-"""Nothing that a terminal still has from other work aims the suite elsewhere."""
+"""Nothing that a terminal still has from other work aims the suite elsewhere, and profiles that ask are refused."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import boto3
 import pytest
 
 from acceptance.parts import PARTS, choose
-from acceptance.place import AccountError, Place, forget_other_places
+from acceptance.place import AccountError, Place, forget_other_places, open_account
 from highwater.core import HighwaterError
 
 ELSEWHERE = {
@@ -23,6 +24,19 @@ ELSEWHERE = {
     "AWS_REGION": "ap-south-1",
     "CDK_DEFAULT_ACCOUNT": "999999999999",
 }
+
+DEVICE = "arn:aws:iam::123456789012:mfa/me"
+CONFIG = f"""
+[profile asks]
+role_arn = arn:aws:iam::123456789012:role/Tester
+source_profile = base
+mfa_serial = {DEVICE}
+[profile above]
+role_arn = arn:aws:iam::123456789012:role/Other
+source_profile = asks
+[profile base]
+region = eu-west-1
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -97,3 +111,16 @@ def test_watches_end_when_what_runs_beside_them_fails() -> None:
 def test_watches_return_what_they_saw() -> None:
     place = Place("123456789012", "eu-west-1", boto3.Session().client, "default")
     assert place.side_by_side([], lambda: 1, lambda: 2) == [1, 2]
+
+
+@pytest.mark.parametrize("profile", ["asks", "above"])
+def test_profile_that_asks_for_a_code_is_refused(profile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config").write_text(CONFIG)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    with pytest.raises(AccountError) as refused:
+        open_account(profile, "123456789012", "eu-west-1")
+    assert str(refused.value) == (
+        f"profile '{profile}' asks for a code of {DEVICE}, which nobody gives during a run; make a profile of the "
+        "credentials that aws sts assume-role or get-session-token prints, and name that one"
+    )

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from acceptance.report import Check, Report
+from tests.acceptance.fake_place import ACCOUNT
 
-ACCOUNT = "123456789012"
 BEGUN, ENDED = (datetime(2031, 3, 4, hour, 6, tzinfo=UTC) for hour in (5, 8))
 WHERE = f"account {ACCOUNT}, eu-west-1"
 CHECKS = [

@@ -1,4 +1,4 @@
-"""A run: nothing else is made while something of an earlier part cannot be deleted."""
+"""A run: nothing is made while something of an earlier part cannot be deleted, and what takes too long is ended."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from acceptance import cdk
+from acceptance.cdk import CdkError
 from acceptance.run import Run
 from acceptance.stage import Part, Stage
-from tests.acceptance.fake_place import FakePlace, Stacks, place_of, refusal
+from tests.acceptance.fake_place import FakePlace, Stacks, place_of, refusal, stage_of
 
 DENIED = "An error occurred (AccessDenied) when calling the DeleteStack operation: not allowed"
 
@@ -79,3 +81,23 @@ def test_part_that_takes_too_long_is_ended_and_deleted(tmp_path: Path) -> None:
         "does not hold: part0: runs to its end: planned yes, actually part0 takes longer than it may, until 05:20 UTC; "
         "it ends here"
     ]
+
+
+@pytest.fixture
+def _endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CLI that never ends."""
+    program = tmp_path / "node_modules" / ".bin" / "cdk"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\nexec sleep 3600\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(cdk, "ROOT", tmp_path)
+
+
+@pytest.mark.usefixtures("_endless")
+def test_deploy_that_does_not_end_is_stopped_at_the_parts_deadline(tmp_path: Path) -> None:
+    stage = stage_of(FakePlace(), tmp_path)
+    stage.deadline = stage.now() + timedelta(microseconds=1)
+    with pytest.raises(CdkError) as stopped:
+        stage.deploy("Surge")
+    assert stage.ledger.stacks == ["HwAccept20310304050607-Surge"]
+    assert str(stopped.value) == "cdk deploy did not end in the 0 s that its part had left; it was stopped"
