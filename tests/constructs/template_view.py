@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import aws_cdk as cdk
+import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import cx_api
 
@@ -28,6 +31,24 @@ def arn(service: str, resource: str) -> dict[str, list[object]]:
     """An ARN of the stack's own partition, region and account, as CloudFormation puts it together."""
     partition, region, account = ({"Ref": f"AWS::{name}"} for name in ("Partition", "Region", "AccountId"))
     return {"Fn::Join": ["", ["arn:", partition, f":{service}:", region, ":", account, f":{resource}"]]}
+
+
+def joined(value: Any) -> str:
+    """A text that CloudFormation puts together, with `<>` in the place of each reference."""
+    return "".join(part if isinstance(part, str) else "<>" for part in value["Fn::Join"][1])
+
+
+def listed(value: str | list[str]) -> list[str]:
+    """What an IAM statement gives as one or as several."""
+    return [value] if isinstance(value, str) else value
+
+
+@contextmanager
+def refused(kind: type[Exception], told: str) -> Iterator[None]:
+    """The block is refused with an error of that kind, and with that whole text."""
+    with pytest.raises(kind) as caught:
+        yield
+    assert str(caught.value) == told
 
 
 def new_app(as_of: str = AS_OF, **more: Any) -> cdk.App:
@@ -107,9 +128,9 @@ class TemplateView:
         """Resources of a CloudFormation type by logical id, whole."""
         return {name: resource for name, resource in self._resources.items() if resource["Type"] == kind}
 
-    def properties_of(self, kind: str) -> dict[str, Any]:
-        """The properties of the one resource of a type."""
-        found = self.of_type(kind)
+    def properties_of(self, kind: str, prefix: str = "") -> dict[str, Any]:
+        """The properties of the one resource of a type whose logical id begins with *prefix*."""
+        found = [each for name, each in self.named(kind).items() if name.startswith(prefix)]
         assert len(found) == 1, f"{len(found)} resources of {kind}"
         properties: dict[str, Any] = found[0].get("Properties", {})
         return properties
@@ -146,13 +167,28 @@ class TemplateView:
         marks = json.loads(self.properties_of("Custom::HighwaterMarks")["Marks"])
         return {mark["index"]: (mark["read"], mark["write"]) for mark in marks}
 
-    def statements(self) -> list[dict[str, Any]]:
-        """Every IAM statement of the stack's policies."""
+    def statements(self, prefix: str = "") -> list[dict[str, Any]]:
+        """Every IAM statement of the stack's policies whose logical ids begin with *prefix*."""
         return [
             statement
-            for resource in self.of_type("AWS::IAM::Policy")
+            for name, resource in self.named("AWS::IAM::Policy").items()
+            if name.startswith(prefix)
             for statement in resource["Properties"]["PolicyDocument"]["Statement"]
         ]
+
+    def by_actions(self, prefix: str) -> dict[str, list[dict[str, Any]]]:
+        """The same by what they allow: the names of their actions in order."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for statement in self.statements(prefix):
+            found.setdefault(" ".join(sorted(listed(statement["Action"]))), []).append(statement)
+        return found
+
+    @property
+    def machine(self) -> dict[str, Any]:
+        """The definition of the stack's state machine."""
+        definition = self.properties_of("AWS::StepFunctions::StateMachine")["DefinitionString"]
+        machine: dict[str, Any] = json.loads(joined(definition))
+        return machine
 
     def messages(self, kind: str) -> list[str]:
         """The stack's findings, as `messages` gives them."""

@@ -6,8 +6,6 @@ import json
 from typing import Any
 
 import aws_cdk as cdk
-import pytest
-from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_sns as sns
 
 from cdk_highwater import (
@@ -92,15 +90,6 @@ def test_scaler_shows_what_it_did_and_decided() -> None:
     assert {metric[1] for metric in told["metrics"]} - alarmed == {"FloorsSet", "CapacitiesSet"}
     assert decisions["query"].startswith("SOURCE '<ScalerFunctionLogs")
     assert 'filter message = "decision"' in decisions["query"]
-
-
-def test_dashboard_refuses_no_tables_and_what_has_no_capacity() -> None:
-    stack = new_stack()
-    with pytest.raises(ValueError, match=r"^tables must contain at least one table, got none$"):
-        CapacityDashboard(stack, "None", tables=[])
-    plain = dynamodb.Table(stack, "Plain", partition_key=key())
-    with pytest.raises(TypeError, match=r"^table must be a HighWaterTable or the result of manage_capacity, got Table"):
-        CapacityDashboard(stack, "Plain table", tables=[plain])  # type: ignore[list-item]
 
 
 def test_alarms_of_a_target_go_to_the_topic() -> None:

@@ -13,7 +13,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_kms as kms
 
-from cdk_highwater import Capacity, GlobalSecondaryIndex, HighWaterMark, HighWaterTable, Window, manage_capacity
+from cdk_highwater import Capacity, GlobalSecondaryIndex, HighWaterMark, HighWaterTable, Window
 from tests.constructs.template_view import TemplateView, key, new_stack, scalable_table
 
 READ = Capacity.autoscaled(min_capacity=11, max_capacity=1_100)
@@ -320,19 +320,3 @@ def test_window_that_is_over_is_warned_of_and_buys_no_mark() -> None:
     ]
     assert view.targets["table write"].actions == {}
     assert view.of_type("Custom::HighwaterMarks") == []
-
-
-def test_managing_a_table_twice_is_refused_with_what_to_do() -> None:
-    table = _table(new_stack())
-    message = (
-        "Shop/Orders: the capacity is already managed; pass all options in one call, or for a HighWaterTable in its "
-        "constructor"
-    )
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        manage_capacity(table, read=Capacity.fixed(units=1), write=Capacity.fixed(units=1))
-
-
-def test_single_window_instead_of_a_list_is_refused_with_what_to_do() -> None:
-    message = "windows must be a list of Window, got one Window; put it in brackets"
-    with pytest.raises(TypeError, match=f"^{message}$"):
-        _table(new_stack(), windows=BULK)

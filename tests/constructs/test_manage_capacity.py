@@ -245,11 +245,3 @@ def test_mixin_supports_tables_and_nothing_else() -> None:
     assert mixin.supports(table)
     assert not mixin.supports(table.stack)
     assert not mixin.supports(table.node.default_child)  # type: ignore[arg-type] # a construct
-
-
-def test_what_is_no_table_is_refused_at_once() -> None:
-    with pytest.raises(
-        TypeError,
-        match=re.escape("table must be a dynamodb.Table, TableV2, CfnTable or an imported table, got str"),
-    ):
-        manage_capacity("orders", read=READ, write=WRITE)  # type: ignore[arg-type]

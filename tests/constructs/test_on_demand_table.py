@@ -6,28 +6,23 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
-from aws_cdk import assertions
-from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import Capacity, CapacityAlarms, HighWaterTable, OnDemandTable
 from highwater.core import Dimension
+from tests.constructs.template_view import TemplateView, key, new_stack, refused, watched_metric
 
-KEY = dynamodb.Attribute(name="click_id", type=dynamodb.AttributeType.STRING)
-DAY = dynamodb.Attribute(name="day", type=dynamodb.AttributeType.STRING)
+KEY, DAY = key("click_id"), key("day")
 
 
 def _table(stack: cdk.Stack) -> dict[str, Any]:
-    found = assertions.Template.from_stack(stack).find_resources("AWS::DynamoDB::Table")
-    (table,) = (resource["Properties"] for resource in found.values())
-    return dict(table)
+    return TemplateView(stack).properties_of("AWS::DynamoDB::Table")
 
 
 def _alarms(stack: cdk.Stack) -> dict[str, tuple[str, float, int, int]]:
-    found = assertions.Template.from_stack(stack).find_resources("AWS::CloudWatch::Alarm")
-    alarms = [resource["Properties"] for resource in found.values()]
+    alarms = [resource["Properties"] for resource in TemplateView(stack).of_type("AWS::CloudWatch::Alarm")]
     return {
         alarm["AlarmDescription"].removeprefix("Highwater: "): (
-            alarm.get("MetricName") or _metric(alarm["Metrics"]),
+            watched_metric(alarm),
             alarm["Threshold"],
             alarm["DatapointsToAlarm"],
             alarm["EvaluationPeriods"],
@@ -36,14 +31,9 @@ def _alarms(stack: cdk.Stack) -> dict[str, tuple[str, float, int, int]]:
     }
 
 
-def _metric(queries: list[dict[str, Any]]) -> str:
-    (name,) = (query["MetricStat"]["Metric"]["MetricName"] for query in queries if "MetricStat" in query)
-    return str(name)
-
-
 @pytest.fixture
 def stack() -> cdk.Stack:
-    return cdk.Stack(cdk.App(), "Shop")
+    return new_stack()
 
 
 def test_table_and_indexes_have_the_maxima_and_the_defaults_of_a_planned_table(stack: cdk.Stack) -> None:
@@ -70,7 +60,7 @@ def test_table_without_maxima_has_none(stack: cdk.Stack) -> None:
     made = _table(stack)
     assert "OnDemandThroughput" not in made
     assert not made["DeletionProtectionEnabled"]
-    assert [key["AttributeName"] for key in made["KeySchema"]] == ["click_id", "day"]
+    assert [each["AttributeName"] for each in made["KeySchema"]] == ["click_id", "day"]
 
 
 def test_alarms_watch_keys_and_what_comes_near_a_maximum(stack: cdk.Stack) -> None:
@@ -90,30 +80,24 @@ def test_alarms_watch_keys_and_what_comes_near_a_maximum(stack: cdk.Stack) -> No
 
 
 def test_mode_changes_without_another_logical_id(stack: cdk.Stack) -> None:
-    other = cdk.Stack(cdk.App(), "Other")
+    other = new_stack("Other")
     OnDemandTable(stack, "Clicks", partition_key=KEY)
     HighWaterTable(other, "Clicks", partition_key=KEY, read=Capacity.fixed(5), write=Capacity.fixed(7))
-    ids = [list(assertions.Template.from_stack(each).find_resources("AWS::DynamoDB::Table")) for each in (stack, other)]
+    ids = [list(TemplateView(each).named("AWS::DynamoDB::Table")) for each in (stack, other)]
     assert ids[0] == ids[1]
 
 
 @pytest.mark.parametrize("units", [0, -3, 2.5, True, "70"])
 def test_maximum_that_is_none_is_refused(units: Any) -> None:
-    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the whole message is below
+    told = f"Capacity.on_demand: max_write: got {units!r}, allowed: whole units per second, 1 or more; leave it out "
+    with refused(ValueError, f"{told}for the account's quota"):
         Capacity.on_demand(max_write=units)
-    assert str(refused.value) == (
-        f"Capacity.on_demand: max_write: got {units!r}, allowed: whole units per second, 1 or more; leave it out "
-        "for the account's quota"
-    )
 
 
 def test_provisioned_capacity_is_refused(stack: cdk.Stack) -> None:
-    with pytest.raises(TypeError) as refused:
+    told = r"^capacity must be the result of Capacity.on_demand, got Capacity\(.*; for provisioned capacity use "
+    with pytest.raises(TypeError, match=f"{told}HighWaterTable$"):
         OnDemandTable(stack, "Clicks", partition_key=KEY, capacity=Capacity.fixed(5))  # type: ignore[arg-type]
-    assert str(refused.value).startswith("capacity must be the result of Capacity.on_demand, got Capacity(")
-    assert str(refused.value).endswith("; for provisioned capacity use HighWaterTable")
-    with pytest.raises(TypeError) as refused:
+    told = "OnDemandTable has no argument read_capacity; give capacity=Capacity.on_demand(max_read=, max_write=)"
+    with refused(TypeError, told):
         OnDemandTable(stack, "Clicks", partition_key=KEY, read_capacity=5)
-    assert str(refused.value) == (
-        "OnDemandTable has no argument read_capacity; give capacity=Capacity.on_demand(max_read=, max_write=)"
-    )

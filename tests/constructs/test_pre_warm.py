@@ -5,7 +5,7 @@ from __future__ import annotations
 from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import PreWarm
-from tests.constructs.template_view import TemplateView, global_table, key, messages, new_stack, placed_stack
+from tests.constructs.template_view import TemplateView, global_table, key, listed, messages, new_stack, placed_stack
 
 
 def warm(read: int, write: int) -> dynamodb.WarmThroughput:
@@ -48,7 +48,7 @@ def test_function_may_note_marks_that_wait_for_an_index_and_go_on_later() -> Non
     stack = new_stack()
     table = dynamodb.Table(stack, "Jobs", partition_key=key())
     PreWarm(stack, "Warm", table=table, warm_throughput=warm(800, 900))
-    actions = {action for statement in TemplateView(stack).statements() for action in _listed(statement["Action"])}
+    actions = {action for statement in TemplateView(stack).statements() for action in listed(statement["Action"])}
     assert {"dynamodb:TagResource", "dynamodb:UntagResource", "lambda:InvokeFunction"} <= actions
     assert "application-autoscaling:DescribeScalableTargets" not in actions
 
@@ -68,10 +68,6 @@ def test_units_that_are_none_are_refused() -> None:
         "Shop/Warm: high-water mark read of table: got 0, allowed: whole units per second, 1 or more; give 1 for the "
         "lowest capacity [highwater:unitsNotPositive]"
     ]
-
-
-def _listed(value: str | list[str]) -> list[str]:
-    return [value] if isinstance(value, str) else value
 
 
 def test_mark_for_an_index_that_the_table_does_not_have_is_refused() -> None:

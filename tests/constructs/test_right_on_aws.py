@@ -34,6 +34,7 @@ from tests.constructs.template_view import (
     new_app,
     new_stack,
     placed_stack,
+    refused,
     scalable_table,
 )
 
@@ -226,9 +227,8 @@ WRONG_TYPES: dict[str, tuple[dict[str, Any], str]] = {
 def test_argument_of_another_type_is_refused_in_one_line(arguments: dict[str, Any], told: str) -> None:
     """25."""
     stack = new_stack()
-    with pytest.raises(TypeError) as refused:
+    with refused(TypeError, told):
         scalable_table(stack, **arguments)
-    assert str(refused.value) == told
     assert TemplateView(stack).template.get("Resources", {}) == {}
 
 
