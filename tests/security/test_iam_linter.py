@@ -8,25 +8,15 @@ import warnings
 from functools import lru_cache
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 
-from cdk_highwater import (
-    BoostCoordinator,
-    BufferedWrites,
-    HighWaterMark,
-    PacedLoad,
-    PacedScan,
-    TaggedTables,
-    ThrottleAwareScaler,
-    manage_capacity,
-)
+from cdk_highwater import BoostCoordinator, HighWaterMark, TaggedTables, ThrottleAwareScaler, manage_capacity
 from tests.cdk_cli import ROOT
-from tests.constructs.template_view import READ, WRITE, TemplateView, global_table, placed_stack, scalable_table
+from tests.constructs.jobs import buffered_writes, paced_load, paced_scan
+from tests.constructs.template_view import READ, WRITE, TemplateView, global_table, listed, placed_stack, scalable_table
 
 with warnings.catch_warnings():
     # it asks for a part of setuptools that has had its day
@@ -65,10 +55,7 @@ _WITHOUT_RESOURCES = {
 def _policies() -> dict[str, dict[str, Any]]:
     """The policy documents of a stack that has everything, by logical id."""
     stack = placed_stack(region="us-east-1")
-    table = scalable_table(
-        stack,
-        high_water_mark=HighWaterMark.units(read=900, write=800),
-    )
+    table = scalable_table(stack, high_water_mark=HighWaterMark.units(read=900, write=800))
     world = global_table(stack, replicas=[dynamodb.ReplicaTableProps(region="eu-west-1")])
     scaler = ThrottleAwareScaler(stack, "Scaler", tagged=TaggedTables(regions=["ap-south-1"]))
     scaler.add_table(table)
@@ -79,19 +66,10 @@ def _policies() -> dict[str, dict[str, Any]]:
     coordinator.grant_boost(loader, max_write=7)
     coordinator.grant_job(loader, "backfill")
     coordinator.grant_boost_events("acme.loader", max_write=7, grantee=loader)
-    BufferedWrites(stack, "Buffered", table=table, coordinator=coordinator, write=7).grant_send(loader)
-    work = lambda_.Function(
-        stack,
-        "Work",
-        runtime=lambda_.Runtime.PYTHON_3_14,
-        handler="index.handler",
-        code=lambda_.Code.from_inline("handler = None"),
-        timeout=cdk.Duration.minutes(15),
-    )
-    scan = PacedScan(stack, "Scan", table=table, coordinator=coordinator, function=work, read=50, index="by-day")
-    scan.grant_start(loader)
-    exports = s3.Bucket(stack, "Exports")
-    PacedLoad(stack, "Load", table=table, coordinator=coordinator, bucket=exports, prefix="nightly/", write=50)
+    on_jobs = {"table": table, "coordinator": coordinator}
+    buffered_writes(stack, **on_jobs).grant_send(loader)
+    paced_scan(stack, index="by-day", **on_jobs).grant_start(loader)
+    paced_load(stack, bucket=s3.Bucket(stack, "Exports"), key=None, prefix="nightly/", **on_jobs)
     view = TemplateView(stack)
     return {
         name: _resolved(policy["Properties"]["PolicyDocument"], view.template["Resources"])
@@ -120,10 +98,6 @@ def _issues(document: dict[str, Any]) -> list[str]:
     return [f"{finding.issue}: {finding.detail or ''}".strip() for finding in found]
 
 
-def _listed(value: str | list[str]) -> list[str]:
-    return [value] if isinstance(value, str) else value
-
-
 def test_there_are_roles_of_every_function_and_schedule() -> None:
     roles = {
         "HighwaterDeployment": 10,
@@ -133,9 +107,9 @@ def test_there_are_roles_of_every_function_and_schedule() -> None:
         "BoostsWakes": 1,
         "BufferedRole": 1,
         "Loader": 1,
-        "ScanRole": 1,
-        "LoadRole": 1,
-        "LoadLoader": 1,
+        "BackfillRole": 1,
+        "NightlyRole": 1,
+        "NightlyLoader": 1,
         "WorkServiceRole": 1,
     }
     found = {role: sum(name.startswith(role) for name in _policies()) for role in roles}
@@ -158,7 +132,7 @@ def test_linter_finds_nothing_but_what_is_known() -> None:
         statement
         for document in _policies().values()
         for statement in document["Statement"]
-        if "iam:PassRole" in _listed(statement["Action"])
+        if "iam:PassRole" in listed(statement["Action"])
     ]
     assert [(each["Resource"], each["Condition"]) for each in passing] == [
         ("arn:aws:iam::111122223333:role/wakes", {"StringEquals": {"iam:PassedToService": "scheduler.amazonaws.com"}})
@@ -170,15 +144,15 @@ def test_star_stands_only_where_an_action_knows_no_resources() -> None:
         action
         for document in _policies().values()
         for statement in document["Statement"]
-        if "*" in _listed(statement["Resource"])
-        for action in _listed(statement["Action"])
+        if "*" in listed(statement["Resource"])
+        for action in listed(statement["Action"])
     }
     assert starred == _WITHOUT_RESOURCES
     assert not any(
         "*" in action
         for document in _policies().values()
         for statement in document["Statement"]
-        for action in _listed(statement["Action"])
+        for action in listed(statement["Action"])
     )
 
 
@@ -195,9 +169,9 @@ def test_roles_of_the_example_with_tables_by_time_are_as_narrow() -> None:
     # s3:PutObjectAcl, which exports need
     assert found == {"PERMISSIONS_MANAGEMENT_ACTIONS:"}
     (months,) = (each for name, each in documents.items() if name.startswith("Role"))
-    starred = [each["Action"] for each in months["Statement"] if "*" in _listed(each["Resource"])]
+    starred = [each["Action"] for each in months["Statement"] if "*" in listed(each["Resource"])]
     assert starred == [["dynamodb:ListExports", "dynamodb:ListTables"]]
-    deleting = [each["Resource"] for each in months["Statement"] if "dynamodb:DeleteTable" in _listed(each["Action"])]
+    deleting = [each["Resource"] for each in months["Statement"] if "dynamodb:DeleteTable" in listed(each["Action"])]
     assert deleting == [f"arn:aws:dynamodb:{_HERE}:table/events-????-??"]
 
 

@@ -18,8 +18,9 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 
-from cdk_highwater import BoostCoordinator, BufferedWrites, PacedLoad, PacedScan, TaggedTables, ThrottleAwareScaler
+from cdk_highwater import BoostCoordinator, TaggedTables, ThrottleAwareScaler
 from tests.cdk_cli import ROOT
+from tests.constructs.jobs import buffered_writes, paced_load, paced_scan
 from tests.constructs.template_view import placed_stack, scalable_table
 
 pytestmark = pytest.mark.cloud
@@ -89,79 +90,37 @@ def test_example_breaks_no_rule_that_is_not_answered(example: str) -> None:
     assert example == "existing_table" or {"NIST.800.53.R5", "HIPAA.Security"} <= ran, "the packs did run"
 
 
-def test_scaler_of_several_regions_in_a_stack_of_a_given_one_breaks_no_rule_that_is_not_answered(
-    tmp_path: Path,
-) -> None:
-    app = cdk.App(outdir=str(tmp_path))
+def _make_everything(app: cdk.App) -> None:
+    """Stacks with what no example has: scalers and tables of several regions, coordinators, queues, scans and loads."""
     here, there = placed_stack(app, "Here", "us-east-1"), placed_stack(app, "There")
     scaler = ThrottleAwareScaler(here, "Scaler", tagged=TaggedTables(regions=["ap-south-1"]))
     for stack in (here, there):
         scaler.add_table(scalable_table(stack, table_name="jobs"))
-    assert _violations(_report(app)) <= LEFT_TO_USERS
-
-
-def test_coordinators_alone_and_with_a_scaler_break_no_rule_that_is_not_answered(tmp_path: Path) -> None:
-    app = cdk.App(outdir=str(tmp_path))
     stack = placed_stack(app)
     job = iam.Role(stack, "Job", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
-    alone = BoostCoordinator(stack, "Alone")
-    alone.add_table(scalable_table(stack))
+    alone = BoostCoordinator(stack, "Boosts")
+    alone.add_table(scalable_table(stack, "Orders"))
     for coordinator in (alone, BoostCoordinator(stack, "Shared", scaler=ThrottleAwareScaler(stack, "Scaler"))):
         coordinator.grant_boost(job, max_write=7)
         coordinator.grant_boost_events("acme.loader", max_write=7)
-    assert _violations(_report(app)) <= LEFT_TO_USERS
-
-
-def test_buffered_writes_break_no_rule_that_is_not_answered(tmp_path: Path) -> None:
-    app = cdk.App(outdir=str(tmp_path))
-    stack = placed_stack(app)
-    table, coordinator = scalable_table(stack), BoostCoordinator(stack, "Boosts")
-    buffered = BufferedWrites(stack, "Buffered", table=table, coordinator=coordinator, write=7)
-    BufferedWrites(stack, "Versions", table=table, coordinator=coordinator, write=7, version_attribute="v")
-    buffered.grant_send(iam.Role(stack, "Api", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")))
-    assert _violations(_report(app)) <= LEFT_TO_USERS
-    _check_by_cfn_lint([tmp_path / "Shop.template.json"])
-
-
-def test_paced_scan_breaks_no_rule_that_is_not_answered(tmp_path: Path) -> None:
-    app = cdk.App(outdir=str(tmp_path))
-    stack = placed_stack(app)
+    buffered_writes(stack).grant_send(job)
+    buffered_writes(placed_stack(app, "Versions"), version_attribute="v")
     arn = "arn:aws:lambda:eu-west-1:111122223333:function:work"
-    scan = PacedScan(
-        stack,
-        "Backfill",
-        table=scalable_table(stack),
-        coordinator=BoostCoordinator(stack, "Boosts"),
-        function=lambda_.Function.from_function_arn(stack, "Work", arn),
-        read=50,
-    )
-    scan.grant_start(iam.Role(stack, "Operator", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")))
-    assert _violations(_report(app)) <= LEFT_TO_USERS
-    _check_by_cfn_lint([tmp_path / "Shop.template.json"])
+    paced_scan(stack, function=lambda_.Function.from_function_arn(stack, "Work", arn)).grant_start(job)
+    paced_load(stack, rejects=s3.Bucket.from_bucket_name(stack, "Rejects", "rejected"), prefix="nightly/")
 
 
-def test_paced_load_breaks_no_rule_that_is_not_answered(tmp_path: Path) -> None:
+def test_constructs_break_no_rule_that_is_not_answered(tmp_path: Path) -> None:
     app = cdk.App(outdir=str(tmp_path))
-    stack = placed_stack(app)
-    PacedLoad(
-        stack,
-        "Nightly",
-        table=scalable_table(stack),
-        coordinator=BoostCoordinator(stack, "Boosts"),
-        bucket=s3.Bucket.from_bucket_name(stack, "Exports", "exports"),
-        rejects=s3.Bucket.from_bucket_name(stack, "Rejects", "rejected"),
-        prefix="nightly/",
-        write=50,
-    )
+    _make_everything(app)
     assert _violations(_report(app)) <= LEFT_TO_USERS
-    _check_by_cfn_lint([tmp_path / "Shop.template.json"])
+    _check_by_cfn_lint(sorted(tmp_path.glob("*.template.json")))
 
 
 def test_rejected_lines_in_a_bucket_of_the_app_break_no_rule_that_is_not_answered(tmp_path: Path) -> None:
     app = cdk.App(outdir=str(tmp_path))
     stack = placed_stack(app)
-    table, coordinator, bucket = scalable_table(stack), BoostCoordinator(stack, "Boosts"), s3.Bucket(stack, "Exports")
-    PacedLoad(stack, "Nightly", table=table, coordinator=coordinator, bucket=bucket, key="orders.jsonl", write=50)
+    paced_load(stack, bucket=s3.Bucket(stack, "Exports"))
     found = _violations(_report(app)) - LEFT_TO_USERS
     # the bucket's own are up to its owner
     assert not {rule for rule in found if "S3" not in rule and not rule.startswith("AwsSolutions-S")}
