@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from highwater.core import Dimension, Plan, Target, bounds_at, compile_actions, marks_of
+from highwater.core.names import TargetName
 from highwater_lab.local import LocalCloud
 from highwater_lab.pictures import save_png, terminal_chart
 
@@ -180,9 +181,8 @@ def _view(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
 
 
 def _names(table: str, target: Target) -> tuple[str, str]:
-    kind = "table" if target.index is None else "index"
-    resource_id = f"table/{table}" if target.index is None else f"table/{table}/index/{target.index}"
-    return resource_id, f"dynamodb:{kind}:{target.dimension.title()}CapacityUnits"
+    name = TargetName(table, target.index, target.dimension)
+    return name.resource_id, name.scalable_dimension
 
 
 def _midnight(now: datetime) -> datetime:

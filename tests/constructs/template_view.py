@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import aws_cdk as cdk
 import pytest
@@ -19,6 +19,7 @@ from cdk_highwater import Capacity, HighWaterTable
 AS_OF = "2027-02-03T04:05:00+00:00"
 READ = Capacity.autoscaled(min_capacity=3, max_capacity=30)
 WRITE = Capacity.autoscaled(min_capacity=41, max_capacity=4_000)
+E = TypeVar("E", bound=Exception)
 _TAGS = re.compile(r"( \[ack: [^\]]+\])+$| \([^()]+::[^()]+\)$")
 
 
@@ -33,6 +34,27 @@ def arn(service: str, resource: str) -> dict[str, list[object]]:
     return {"Fn::Join": ["", ["arn:", partition, f":{service}:", region, ":", account, f":{resource}"]]}
 
 
+# what a function may do that sets floors, beside changing its tables
+BOUNDS_STATEMENTS: list[dict[str, Any]] = [
+    {
+        "Action": ["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"],
+        "Effect": "Allow",
+        "Resource": "*",
+    },
+    {
+        "Action": "application-autoscaling:RegisterScalableTarget",
+        "Condition": {"StringEquals": {"application-autoscaling:service-namespace": "dynamodb"}},
+        "Effect": "Allow",
+        "Resource": arn("application-autoscaling", "scalable-target/*"),
+    },
+    {
+        "Action": ["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
+        "Effect": "Allow",
+        "Resource": arn("cloudwatch", "alarm:*"),
+    },
+]
+
+
 def joined(value: Any) -> str:
     """A text that CloudFormation puts together, with `<>` in the place of each reference."""
     return "".join(part if isinstance(part, str) else "<>" for part in value["Fn::Join"][1])
@@ -44,10 +66,10 @@ def listed(value: str | list[str]) -> list[str]:
 
 
 @contextmanager
-def refused(kind: type[Exception], told: str) -> Iterator[None]:
+def refused(kind: type[E], told: str) -> Iterator[pytest.ExceptionInfo[E]]:
     """The block is refused with an error of that kind, and with that whole text."""
     with pytest.raises(kind) as caught:
-        yield
+        yield caught
     assert str(caught.value) == told
 
 
@@ -73,13 +95,15 @@ def scalable_table(stack: cdk.Stack, id: str = "Jobs", **more: Any) -> HighWater
     return HighWaterTable(stack, id, **{"partition_key": key(), "read": READ, "write": WRITE, **more})
 
 
-def global_table(stack: cdk.Stack, *, read: dynamodb.Capacity | None = None, **more: Any) -> dynamodb.TableV2:
+def global_table(
+    stack: cdk.Stack, id: str = "World", *, read: dynamodb.Capacity | None = None, **more: Any
+) -> dynamodb.TableV2:
     """A `TableV2` with provisioned capacity."""
     billing = dynamodb.Billing.provisioned(
         read_capacity=read or dynamodb.Capacity.fixed(5),
         write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10),
     )
-    return dynamodb.TableV2(stack, "World", partition_key=key(), billing=billing, **more)
+    return dynamodb.TableV2(stack, id, partition_key=key(), billing=billing, **more)
 
 
 def _synthesized(stack: cdk.Stack) -> cx_api.CloudFormationStackArtifact:

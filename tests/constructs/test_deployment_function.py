@@ -16,7 +16,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import HighWaterMark, Window, manage_capacity
 from cdk_highwater.asset import runtime_files, write_asset
-from tests.constructs.template_view import READ, WRITE, TemplateView, arn, key, new_stack
+from tests.constructs.template_view import BOUNDS_STATEMENTS, READ, WRITE, TemplateView, key, new_stack
 
 NIGHT = Window.daily("night", start="23:00", end="02:00", timezone="UTC", write_min=900)
 
@@ -41,22 +41,7 @@ def test_role_may_do_exactly_this() -> None:
     assert logs.pop("Resource")["Fn::GetAtt"][0].startswith("HighwaterDeploymentLogs")
     assert logs == {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Effect": "Allow"}
     assert policies["Bounds"] == [
-        {
-            "Action": ["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"],
-            "Effect": "Allow",
-            "Resource": "*",
-        },
-        {
-            "Action": "application-autoscaling:RegisterScalableTarget",
-            "Condition": {"StringEquals": {"application-autoscaling:service-namespace": "dynamodb"}},
-            "Effect": "Allow",
-            "Resource": arn("application-autoscaling", "scalable-target/*"),
-        },
-        {
-            "Action": ["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
-            "Effect": "Allow",
-            "Resource": arn("cloudwatch", "alarm:*"),
-        },
+        *BOUNDS_STATEMENTS,
         {"Action": "cloudformation:DescribeStacks", "Effect": "Allow", "Resource": {"Ref": "AWS::StackId"}},
         policies["Marks"][0],
     ]
@@ -135,6 +120,8 @@ def test_asset_holds_core_adapters_and_handlers_only() -> None:
     own = {folder for folder in folders if not folder.startswith("tzdata/")}
     assert own == {"highwater/__init__.py", "highwater/aws", "highwater/core", "highwater/handlers"}
     assert "tzdata/zoneinfo/Europe/Berlin" in files, "Lambda's own zone database may be older than that of synth"
+    zones = dict(runtime_files())["tzdata/zones"].read_text().split()
+    assert "Europe/Berlin" in zones, "15: a zone that synth knows and Lambda does not would stop the scaler"
     other = [file for file in files if file.startswith("highwater/") and not file.endswith(".py")]
     assert other == ["highwater/core/prices.json"], "what a boost costs is part of its answer"
     assert "highwater/handlers/deploy/handler.py" in files

@@ -110,9 +110,13 @@ def test_stack_that_uses_a_table_by_its_name_is_deployed_after_the_tables(use: C
     operations, shop = placed_stack(app, "Operations"), placed_stack(app, "Shop")
     use(operations, dynamodb.Table(shop, "Jobs", partition_key=key(), table_name="jobs"))
     assert [stack.stack_name for stack in operations.dependencies] == ["Shop"]
-    template = TemplateView(shop).template
+    template, view = TemplateView(shop).template, TemplateView(operations)
     assert {resource["Type"] for resource in template["Resources"].values()} == {"AWS::DynamoDB::Table"}
-    assert "Outputs" not in template
+    assert "Outputs" not in template, "a literal name needs no export"
+    handlers = [each["Properties"]["Handler"] for each in view.of_type("AWS::Lambda::Function")]
+    assert handlers.count("highwater.handlers.deploy.handler.handler") == (use is not _scale_directly)
+    named = {target.properties["ResourceId"] for target in view.targets.values()}
+    assert named == ({"table/jobs"} if use is _manage else set())
 
 
 OTHER_REGION = (

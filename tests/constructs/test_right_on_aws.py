@@ -23,7 +23,6 @@ from cdk_highwater import (
     Window,
     manage_capacity,
 )
-from cdk_highwater.asset import runtime_files
 from tests.constructs.template_view import (
     READ,
     WRITE,
@@ -182,19 +181,6 @@ def test_tables_of_one_name_in_two_regions_are_two_tables() -> None:
     assert [messages(stack, "error") for stack in stacks] == [[], []]
 
 
-def test_everything_follows_the_scope_of_a_managed_table() -> None:
-    """23: a table's own template stays as it is."""
-    app = new_app()
-    data, operations = placed_stack(app, "Data"), placed_stack(app, "Operations")
-    table = dynamodb.Table(data, "Jobs", partition_key=key(), table_name="jobs")
-    manage_capacity(table, scope=operations, read=READ, write=WRITE, windows=[NIGHT])
-    template, view = TemplateView(data).template, TemplateView(operations)
-    assert {resource["Type"] for resource in template["Resources"].values()} == {"AWS::DynamoDB::Table"}
-    assert "Outputs" not in template, "a literal name needs no export"
-    assert len(view.of_type("AWS::Lambda::Function")) == 1
-    assert view.targets["table write"].properties["ResourceId"] == "table/jobs"
-
-
 WRONG_TYPES: dict[str, tuple[dict[str, Any], str]] = {
     "index-of-text": ({"indexes": ["by-day"]}, "indexes[0] must be a GlobalSecondaryIndex, got str 'by-day'"),
     "indexes-of-text": (
@@ -328,13 +314,6 @@ def test_floors_are_set_again_when_only_the_scheduled_actions_change() -> None:
     before, after = properties
     assert before["Plan"] == after["Plan"]
     assert before["Actions"] != after["Actions"]
-
-
-def test_runtime_is_packed_with_its_zones() -> None:
-    """15: a zone that synth knows and Lambda does not would stop the scaler."""
-    files = dict(runtime_files())
-    assert "Europe/Berlin" in files["tzdata/zones"].read_text().split()
-    assert "tzdata/zoneinfo/Europe/Berlin" in files
 
 
 @pytest.mark.skipif(

@@ -11,6 +11,7 @@ from tests.constructs.template_view import (
     READ,
     WRITE,
     TemplateView,
+    global_table,
     key,
     messages,
     new_app,
@@ -48,17 +49,12 @@ def test_stack_has_room_for_500_resources_and_of_more_it_is_told_what_to_do() ->
 def _global_tables(app: cdk.App, count: int, region: str) -> cdk.Stack:
     """A stack of tables with 40 targets each."""
     stack = placed_stack(app, f"Shops-{region}", region)
-    billing = dynamodb.Billing.provisioned(
-        read_capacity=dynamodb.Capacity.fixed(3), write_capacity=dynamodb.Capacity.autoscaled(max_capacity=5)
-    )
     indexes = [
         dynamodb.GlobalSecondaryIndexPropsV2(index_name=f"by-{index}", partition_key=key(f"k{index}"))
         for index in range(19)
     ]
     for number in range(count):
-        table = dynamodb.TableV2(
-            stack, f"Table{number}", partition_key=key(), billing=billing, global_secondary_indexes=indexes
-        )
+        table = global_table(stack, f"Table{number}", global_secondary_indexes=indexes)
         manage_capacity(table, read=READ, write=WRITE)
     return stack
 

@@ -19,6 +19,7 @@ from aws_cdk import aws_sns as sns
 from cdk_highwater import Capacity, TaggedTables, ThrottleAwareScaler, Window, manage_capacity
 from cdk_highwater.asset import powertools_files, runtime_files, write_asset
 from tests.constructs.template_view import (
+    BOUNDS_STATEMENTS,
     READ,
     WRITE,
     TemplateView,
@@ -59,17 +60,8 @@ def _scaler_name(view: TemplateView) -> str:
     return str(_function(view)["Environment"]["Variables"]["HIGHWATER_SCALER"])
 
 
-def _policies(view: TemplateView, role: str) -> list[dict[str, Any]]:
-    return [
-        statement
-        for policy in view.of_type("AWS::IAM::Policy")
-        if policy["Properties"]["Roles"][0]["Ref"].startswith(role)
-        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
-    ]
-
-
 def test_role_may_do_exactly_this() -> None:
-    statements = deepcopy(_policies(_view(), "ScalerFunctionRole"))
+    statements = deepcopy(_view().statements("ScalerFunction"))
     resources = [statement["Resource"] for statement in statements]
     assert statements[0].pop("Resource")["Fn::GetAtt"][0].startswith("ScalerFunctionLogs")
     assert statements[5].pop("Resource")["Fn::GetAtt"][0].startswith("ScalerFunctionDeadLetters")
@@ -83,22 +75,7 @@ def test_role_may_do_exactly_this() -> None:
             "Effect": "Allow",
             "Resource": [arn("ssm", f"parameter/highwater/plans/{_scaler_name(_view())}{end}") for end in ("", "/*")],
         },
-        {
-            "Action": ["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"],
-            "Effect": "Allow",
-            "Resource": "*",
-        },
-        {
-            "Action": "application-autoscaling:RegisterScalableTarget",
-            "Condition": {"StringEquals": {"application-autoscaling:service-namespace": "dynamodb"}},
-            "Effect": "Allow",
-            "Resource": arn("application-autoscaling", "scalable-target/*"),
-        },
-        {
-            "Action": ["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
-            "Effect": "Allow",
-            "Resource": arn("cloudwatch", "alarm:*"),
-        },
+        *BOUNDS_STATEMENTS,
         {"Action": "sqs:SendMessage", "Effect": "Allow"},
         {"Action": ["dynamodb:DescribeTable", "dynamodb:UpdateTable"], "Effect": "Allow"},
         {"Action": "lambda:InvokeFunction", "Effect": "Allow"},
@@ -118,7 +95,7 @@ def test_schedule_runs_it_every_minute_and_goes_first_when_all_goes() -> None:
     assert scaled["Properties"]["Scaler"]["Fn::GetAtt"][0].startswith("ScalerFunction")
     assert "Region" not in scaled["Properties"]
     assert {"Action": "lambda:InvokeFunction", "Effect": "Allow", "Resource": scaled["Properties"]["Scaler"]} in (
-        _policies(view, "HighwaterDeploymentRole")
+        view.statements("HighwaterDeployment")
     )
 
 
@@ -295,7 +272,7 @@ def test_function_of_a_scaler_of_tagged_tables_has_a_tag_by_which_others_find_it
 def test_tags_are_seen_only_where_that_is_asked_for_and_then_only_tagged_tables() -> None:
     stack = new_stack()
     ThrottleAwareScaler(stack, "Scaler", tagged=TaggedTables())
-    statements = _policies(TemplateView(stack), "ScalerFunctionRole")
+    statements = TemplateView(stack).statements("ScalerFunction")
     assert {"Action": "tag:GetResources", "Effect": "Allow", "Resource": "*"} in statements
     assert {
         "Action": ["dynamodb:DescribeTable", "dynamodb:UpdateTable"],
@@ -329,7 +306,7 @@ def test_global_table_is_scaled_in_each_region_and_its_windows_are_held_by_the_s
     # nothing holds a window when the scaler has gone
     assert json.loads(scaled["eu-west-1"]["Plan"])["windows"] == []
     assert json.loads(scaled["eu-west-1"]["Held"])["windows"][0]["write_min"] == 900
-    statements = _policies(view, "ScalerFunctionRole")
+    statements = view.statements("ScalerFunction")
     there = [s for s in statements if "eu-west-1" in json.dumps(s)]
     assert [s["Action"] for s in there] == [
         "application-autoscaling:RegisterScalableTarget",
@@ -359,7 +336,7 @@ def test_tags_may_choose_tables_of_several_regions() -> None:
     ThrottleAwareScaler(stack, "Scaler", tagged=TaggedTables(regions=["eu-west-3", "ap-south-1"]))
     view = TemplateView(stack)
     assert _function(view)["Environment"]["Variables"]["HIGHWATER_REGIONS"] == "eu-west-3 ap-south-1"
-    tagged = next(s for s in _policies(view, "ScalerFunctionRole") if "aws:ResourceTag" in json.dumps(s))
+    tagged = next(s for s in view.statements("ScalerFunction") if "aws:ResourceTag" in json.dumps(s))
     assert [":".join(map(str, each["Fn::Join"][1][2:3])) for each in tagged["Resource"][1:]] == [
         ":dynamodb:eu-west-3:",
         ":dynamodb:ap-south-1:",
