@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from datetime import timedelta
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -65,33 +66,21 @@ def test_full_run_costs_at_most_five_dollars_in_the_dearest_region() -> None:
 def test_stack_cannot_provision_more_than_its_part_says_and_raises_no_mark(stack: str, part: Part) -> None:
     tables = "Orders" if stack == "Windows" else "Kept+Leaving"
     made = make_stack(cdk.App(context=CONTEXT | {"tables": tables}), "HwAccept", stack, "123456789012", "eu-west-1")
-    resources = assertions.Template.from_stack(made).to_json()["Resources"].values()
-    plans = [
-        Plan.from_document(json.loads(resource["Properties"]["Plan"]))
-        for resource in resources
-        if resource["Type"] == "Custom::HighwaterFloors"
-    ]
+    template = assertions.Template.from_stack(made)
+
+    def of_type(kind: str) -> list[dict[str, Any]]:
+        return [each["Properties"] for each in template.find_resources(kind).values()]
+
+    plans = [Plan.from_document(json.loads(each["Plan"])) for each in of_type("Custom::HighwaterFloors")]
     ceilings = sum(int(target.capacity.max_capacity) for plan in plans for target in plan.targets())
-    bare = sum(
-        sum(resource["Properties"]["ProvisionedThroughput"].values())
-        for resource in resources
-        if resource["Type"] == "AWS::DynamoDB::Table"
-        and not plans
-        and "ProvisionedThroughput" in resource["Properties"]
-    )
-    replicated = sum(
-        len(resource["Properties"]["Replicas"])
-        * (
-            1
-            + resource["Properties"]["WriteProvisionedThroughputSettings"]["WriteCapacityAutoScalingSettings"][
-                "MaxCapacity"
-            ]
-        )
-        for resource in resources
-        if resource["Type"] == "AWS::DynamoDB::GlobalTable"
-    )
+    throughputs = [each.get("ProvisionedThroughput", {}) for each in of_type("AWS::DynamoDB::Table") if not plans]
+    bare = sum(sum(each.values()) for each in throughputs)
+    replicated = 0
+    for world in of_type("AWS::DynamoDB::GlobalTable"):
+        writes = world["WriteProvisionedThroughputSettings"]["WriteCapacityAutoScalingSettings"]["MaxCapacity"]
+        replicated += len(world["Replicas"]) * (1 + writes)
     assert 0 < ceilings + bare + replicated <= part.units
-    assert [resource for resource in resources if resource["Type"] == "Custom::HighwaterMarks"] == []
+    assert of_type("Custom::HighwaterMarks") == []
 
 
 def test_every_stack_of_the_app_is_a_parts() -> None:

@@ -15,7 +15,8 @@ from acceptance import cdk
 from acceptance.cdk import CdkError
 from acceptance.run import Run
 from acceptance.stage import Part, Stage
-from tests.acceptance.fake_place import FakePlace, Stacks, place_of, refusal, stage_of
+from highwater.core import HighwaterError
+from tests.acceptance.fake_place import FakePlace, Pages, Stacks, place_of, refusal, stage_of
 
 DENIED = "An error occurred (AccessDenied) when calling the DeleteStack operation: not allowed"
 
@@ -81,6 +82,32 @@ def test_part_that_takes_too_long_is_ended_and_deleted(tmp_path: Path) -> None:
         "does not hold: part0: runs to its end: planned yes, actually part0 takes longer than it may, until 05:20 UTC; "
         "it ends here"
     ]
+
+
+def test_what_does_not_hold_and_what_is_left_fail_the_run_and_the_other_parts_go_on(tmp_path: Path) -> None:
+    place = place_of(Stacks({}))
+
+    def break_a_promise(stage: Stage) -> None:
+        stage.check("floor of somewhere", 41, 17)
+
+    def give_up(_: Stage) -> None:
+        raise HighwaterError("nothing to look at")
+
+    def leave_something(stage: Stage) -> None:
+        entries = [{"DashboardName": f"{stage.ledger.prefix}-left"}]
+        place.clients["cloudwatch"] = Pages({"list_dashboards": [{"DashboardEntries": entries}]})
+
+    status, told = _run(tmp_path, place, break_a_promise, give_up, leave_something)
+    (prefix,) = (folder.name for folder in tmp_path.iterdir() if folder.is_dir())
+    assert (status, told) == (
+        1,
+        [
+            "does not hold: part0: floor of somewhere: planned 41, actually 17",
+            "does not hold: part1: runs to its end: planned yes, actually nothing to look at",
+            f"does not hold: deletion: what is left: planned nothing, actually dashboard {prefix}-left",
+        ],
+    )
+    assert "Parts: part0, part2. The run ended before its end." in (tmp_path / "report.md").read_text()
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -24,7 +23,6 @@ from acceptance.place import LocalPlace, open_account
 from acceptance.run import Run
 from acceptance.stage import Part, Stage
 from acceptance.tables import read_units
-from highwater.core import HighwaterError
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT
 from tests.cdk_cli import ROOT, CdkCli
@@ -244,52 +242,3 @@ def test_run_that_is_killed_is_deleted_by_a_later_one(suite: Suite) -> None:
         "nothing is left of earlier runs",
     ]
     assert find_leftovers(place, PREFIX) == []
-
-
-class DearPlace(LocalPlace):
-    """A place that is asked for and ended in time like an account, and needs no bootstrap of the suite's."""
-
-    is_real = True
-
-
-def test_what_does_not_hold_fails_the_run_and_the_other_parts_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def break_a_promise(stage: Stage) -> None:
-        stage.check("floor of somewhere", 41, 17)
-
-    def give_up(_: Stage) -> None:
-        raise HighwaterError("nothing to look at")
-
-    def leave_something(stage: Stage) -> None:
-        name = f"{stage.ledger.prefix}-left"
-        stage.place.client("cloudwatch").put_dashboard(DashboardName=name, DashboardBody="{}")
-
-    def look_at_the_time(stage: Stage) -> None:
-        stage.now()
-
-    runs: dict[str, Any] = {
-        "broken": break_a_promise,
-        "raises": give_up,
-        "overdue": look_at_the_time,
-        "leaves": leave_something,
-    }
-    parts = [
-        Part(name=name, title=name, minutes=0 if name == "overdue" else 9, units=1, run=run)
-        for name, run in runs.items()
-    ]
-    output = io.StringIO()
-    console = Console(file=output, width=200)
-    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{ACCOUNT}\n"))
-    with LocalCloud(log=tmp_path / "server.log", clock="driven", is_strict=True) as cloud:
-        assert Run(DearPlace(cloud), parts, tmp_path / "build", console, profile="", most_usd=1).run() == 1
-    prefix = next(folder.name for folder in (tmp_path / "build").iterdir() if folder.is_dir())
-    told = [line for line in output.getvalue().splitlines() if line.startswith("does not hold: ")]
-    assert told == [
-        "does not hold: broken: floor of somewhere: planned 41, actually 17",
-        "does not hold: raises: runs to its end: planned yes, actually nothing to look at",
-        "does not hold: overdue: runs to its end: planned yes, actually overdue takes longer than it may, until 00:00 "
-        "UTC; it ends here",
-        f"does not hold: deletion: what is left: planned nothing, actually dashboard {prefix}-left",
-    ]
-    assert "Parts: broken, leaves. The run ended before its end." in (tmp_path / "build" / "report.md").read_text()
