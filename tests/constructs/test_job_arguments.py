@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 
+from cdk_highwater import BoostCoordinator
 from tests.constructs.jobs import buffered_writes, paced_load, paced_scan, work_function
-from tests.constructs.template_view import placed_stack, refused
+from tests.constructs.template_view import new_app, placed_stack, refused, scalable_table
 
 Make = Callable[..., Any]
 ALL: tuple[Make, ...] = (buffered_writes, paced_scan, paced_load)
@@ -111,6 +113,14 @@ VALUES: list[tuple[tuple[Make, ...], dict[str, Any], str]] = [
 ]
 
 
+@cache
+def _shared() -> tuple[cdk.App, dict[str, Any]]:
+    """An app with a table and a coordinator, which nothing that is refused changes."""
+    app = new_app()
+    stack = placed_stack(app)
+    return app, {"table": scalable_table(stack), "coordinator": BoostCoordinator(stack, "Boosts")}
+
+
 @pytest.mark.parametrize(
     ("make", "arguments", "kind", "told"),
     [
@@ -123,8 +133,9 @@ VALUES: list[tuple[tuple[Make, ...], dict[str, Any], str]] = [
 def test_argument_that_is_not_allowed_is_refused(
     make: Make, arguments: dict[str, Any], kind: type[Exception], told: str
 ) -> None:
+    app, given = _shared()
     with refused(kind, told):
-        make(placed_stack(), **arguments)
+        make(placed_stack(app, f"Shop{len(app.node.children)}"), **{**given, **arguments})
 
 
 @pytest.mark.parametrize(("timeout", "seconds"), [(None, 3), (cdk.Duration.seconds(299), 299)])
