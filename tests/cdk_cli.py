@@ -17,6 +17,7 @@ from highwater_lab.local import LocalCloud
 
 ROOT = Path(__file__).resolve().parents[1]
 CDK = str(ROOT / "node_modules" / ".bin" / "cdk")
+_DEPLOY = ("deploy", "--all", "--require-approval", "never")
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,15 @@ class CdkCli:
         bootstrap(cloudformation)
         cloudformation.close()
 
+    def outputs(self, stack: str) -> dict[str, str]:
+        """The outputs of a stack."""
+        cloudformation = self.cloud.client("cloudformation")
+        found = cloudformation.describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]
+        cloudformation.close()
+        return {each["OutputKey"]: each["OutputValue"] for each in found}
+
     def run(self, *arguments: str, app: Path | None = None, context: dict[str, str] | None = None) -> str:
-        """Run and return the output, which must end well."""
+        """Run and return the output, which must end well; the *app* is a program, or what was synthesized of one."""
         done = self.attempt(*arguments, app=app, context=context)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
@@ -48,19 +56,10 @@ class CdkCli:
         self, *arguments: str, app: Path | None = None, context: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run, however it ends."""
-        chosen = [] if app is None else ["--app", f"{sys.executable} {app}"]
+        chosen = [] if app is None else ["--app", str(app) if app.is_dir() else f"{sys.executable} {app}"]
         contexts = [f"--context={name}={value}" for name, value in (context or {}).items()]
         return subprocess.run(
-            [
-                CDK,
-                *arguments,
-                *chosen,
-                *contexts,
-                "--output",
-                str(self.folder / "cdk.out"),
-                "--no-notices",
-                "--ci",
-            ],
+            [CDK, *arguments, *chosen, *contexts, "--output", str(self.folder / "cdk.out"), "--no-notices", "--ci"],
             cwd=ROOT,
             env=os.environ | self.cloud.environment() | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"},
             capture_output=True,
@@ -71,18 +70,28 @@ class CdkCli:
 
     def deploy(self, app: Path, context: dict[str, str] | None = None) -> str:
         """Deploy every stack of the app."""
-        return self.run("deploy", "--all", "--require-approval", "never", app=app, context=context)
+        return self.run(*_DEPLOY, app=app, context=context)
+
+    def attempt_deploy(self, app: Path, *more: str) -> subprocess.CompletedProcess[str]:
+        """Deploy every stack of the app, however it ends."""
+        return self.attempt(*_DEPLOY, *more, app=app)
+
+
+@contextmanager
+def bootstrapped_cloud(folder: Path, **more: Any) -> Iterator[CdkCli]:
+    """The CDK CLI for a strict local cloud with a driven clock, which is bootstrapped."""
+    with LocalCloud(log=folder / "server.log", clock="driven", is_strict=True, **more) as cloud:
+        cli = CdkCli(cloud, folder)
+        cli.bootstrap()
+        yield cli
 
 
 @contextmanager
 def deployed_app(folder: Path, app: Path, stack: str) -> Iterator[tuple[CdkCli, dict[str, str]]]:
-    """A strict local cloud with a driven clock, into which *app* is deployed; the CDK CLI, and the stack's outputs."""
-    with LocalCloud(log=folder / "server.log", clock="driven", is_strict=True) as cloud:
-        cli = CdkCli(cloud, folder)
-        cli.bootstrap()
+    """A cloud into which *app* is deployed; the CDK CLI, and the stack's outputs."""
+    with bootstrapped_cloud(folder) as cli:
         cli.deploy(app)
-        outputs = cloud.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]
-        yield cli, {each["OutputKey"]: each["OutputValue"] for each in outputs}
+        yield cli, cli.outputs(stack)
 
 
 def bootstrap(cloudformation: Any) -> None:

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from highwater_lab.local import LocalCloud
-from tests.cdk_cli import CdkCli
+from tests.cdk_cli import CdkCli, bootstrapped_cloud
 from tests.command import Command
 from tests.core.examples import SAME_EACH_TIME
 
@@ -121,7 +120,5 @@ def bootstrapped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CdkCli]:
     """A local cloud that the real CDK CLI has bootstrapped; stacks of several tests live side by side in it."""
     folder = tmp_path_factory.mktemp("cdk")
     # deploys are looked at here; what updates take is seen in tests/local/test_update_times
-    with LocalCloud(log=folder / "server.log", clock="driven", has_instant_updates=True, is_strict=True) as cloud:
-        cli = CdkCli(cloud, folder)
-        cli.bootstrap()
+    with bootstrapped_cloud(folder, has_instant_updates=True) as cli:
         yield cli

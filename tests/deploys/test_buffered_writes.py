@@ -15,35 +15,17 @@ from datetime import datetime
 from random import Random
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
 from botocore.config import Config
 
+from cdk_highwater import BoostCoordinator, BufferedWrites
 from highwater import BufferedProducer
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import deployed_app
+from tests.deploys.apps import HERE, plain_table, synthesize
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("buffered")]
-APP = """
-import aws_cdk as cdk
-from aws_cdk import aws_dynamodb as dynamodb
-from cdk_highwater import BoostCoordinator, BufferedWrites
-
-app = cdk.App()
-stack = cdk.Stack(app, "Shop", env=cdk.Environment(account="000000000000", region="us-east-1"))
-orders = dynamodb.Table(
-    stack, "Orders", table_name="orders", billing_mode=dynamodb.BillingMode.PROVISIONED,
-    partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
-    read_capacity=150, write_capacity=50, removal_policy=cdk.RemovalPolicy.DESTROY,
-)
-# the budget is above what the table has, so that it throttles
-buffered = BufferedWrites(
-    stack, "Buffered", table=orders, coordinator=BoostCoordinator(stack, "Boosts"), write=60,
-    version_attribute="version", max_concurrency=2,
-)
-cdk.CfnOutput(stack, "Queue", value=buffered.queue.queue_url)
-cdk.CfnOutput(stack, "Letters", value=buffered.dead_letters.queue_url)
-app.synth()
-"""
 MESSAGES = int(os.environ.get("HIGHWATER_BUFFERED_MESSAGES", "2000"))
 POISON, TWICE = MESSAGES // 100, MESSAGES // 20
 # units per second of the table, which is below the budget, units of a write, and messages per second during the drain
@@ -101,11 +83,25 @@ class Shop:
         return [run | {"milliseconds": length} for run, length in zip(counts, lengths, strict=True)]
 
 
+def _shop(stack: cdk.Stack) -> None:
+    # the budget is above what the table has, so that it throttles
+    buffered = BufferedWrites(
+        stack,
+        "Buffered",
+        table=plain_table(stack, "Orders", "orders", 150, CAPACITY),
+        coordinator=BoostCoordinator(stack, "Boosts"),
+        write=60,
+        version_attribute="version",
+        max_concurrency=2,
+    )
+    cdk.CfnOutput(stack, "Queue", value=buffered.queue.queue_url)
+    cdk.CfnOutput(stack, "Letters", value=buffered.dead_letters.queue_url)
+
+
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("buffered")
-    (folder / "app.py").write_text(APP)
-    with deployed_app(folder, folder / "app.py", "Shop") as (cli, outputs):
+    with deployed_app(folder, synthesize(folder, "Shop", _shop, env=HERE), "Shop") as (cli, outputs):
         _use_up(cli.cloud, "orders")
         yield Shop(cli.cloud, cli.cloud.client("sqs"), outputs["Queue"], outputs["Letters"])
 

@@ -2,231 +2,145 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_dynamodb as dynamodb
 
+from cdk_highwater import (
+    Capacity,
+    CapacityManaged,
+    HighWaterMark,
+    OnDemandTable,
+    ThrottleAwareScaler,
+    Window,
+    manage_capacity,
+)
 from tests.cdk_cli import CdkCli
+from tests.constructs.template_view import key
+from tests.deploys.apps import HERE, managed_table, scaled, synthesize, world_table
+from tests.deploys.live import describe, marks, targets, units
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("cloud")]
 
-APP = """
-import aws_cdk as cdk
-from aws_cdk import aws_dynamodb as dynamodb
-from cdk_highwater import Capacity, CapacityManaged, HighWaterMark, Window, manage_capacity
 
-app = cdk.App()
-stack = cdk.Stack(app, "Kinds", env=cdk.Environment(account="000000000000", region="us-east-1"))
-floor = cdk.CfnParameter(stack, "Floor", type="Number", default=21)
-key = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
-
-raw = dynamodb.CfnTable(
-    stack,
-    "Raw",
-    table_name="kinds-raw",
-    key_schema=[dynamodb.CfnTable.KeySchemaProperty(attribute_name="pk", key_type="HASH")],
-    attribute_definitions=[dynamodb.CfnTable.AttributeDefinitionProperty(attribute_name="pk", attribute_type="S")],
-    provisioned_throughput=dynamodb.CfnTable.ProvisionedThroughputProperty(
-        read_capacity_units=3, write_capacity_units=4
-    ),
-)
-manage_capacity(
-    raw,
-    read=Capacity.autoscaled(min_capacity=floor.value_as_number, max_capacity=210),
-    write=Capacity.autoscaled(min_capacity=22, max_capacity=220),
-    windows=[Window.daily("noon", start="11:00", end="11:30", timezone="UTC", write_min=200)],
-)
-
-mixed = dynamodb.Table(stack, "Mixed", table_name="kinds-mixed", partition_key=key)
-mixed.add_global_secondary_index(
-    index_name="by-day", partition_key=dynamodb.Attribute(name="day", type=dynamodb.AttributeType.STRING)
-)
-write = Capacity.autoscaled(min_capacity=32, max_capacity=320)
-mixed.with_(CapacityManaged(read=Capacity.fixed(units=31), write=write))
-
-world = dynamodb.TableV2(
-    stack,
-    "World",
-    table_name="kinds-world",
-    partition_key=key,
-    billing=dynamodb.Billing.provisioned(
-        read_capacity=dynamodb.Capacity.fixed(5), write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10)
-    ),
-)
-manage_capacity(
-    world,
-    read=Capacity.autoscaled(min_capacity=41, max_capacity=410),
-    write=Capacity.autoscaled(min_capacity=42, max_capacity=420, target_utilization_percent=57),
-    high_water_mark=HighWaterMark.units(read=400, write=401),
-)
-app.synth()
-"""
+def _kinds(stack: cdk.Stack) -> None:
+    floor = cdk.CfnParameter(stack, "Floor", type="Number", default=21)
+    raw = dynamodb.CfnTable(
+        stack,
+        "Raw",
+        table_name="kinds-raw",
+        key_schema=[dynamodb.CfnTable.KeySchemaProperty(attribute_name="pk", key_type="HASH")],
+        attribute_definitions=[dynamodb.CfnTable.AttributeDefinitionProperty(attribute_name="pk", attribute_type="S")],
+        provisioned_throughput=dynamodb.CfnTable.ProvisionedThroughputProperty(
+            read_capacity_units=3, write_capacity_units=4
+        ),
+    )
+    manage_capacity(
+        raw,
+        read=Capacity.autoscaled(min_capacity=floor.value_as_number, max_capacity=210),
+        write=scaled(22, 220),
+        windows=[Window.daily("noon", start="11:00", end="11:30", timezone="UTC", write_min=200)],
+    )
+    mixed = dynamodb.Table(stack, "Mixed", table_name="kinds-mixed", partition_key=key())
+    mixed.add_global_secondary_index(index_name="by-day", partition_key=key("day"))
+    mixed.with_(CapacityManaged(read=Capacity.fixed(units=31), write=scaled(32, 320)))
+    mark = HighWaterMark.units(read=400, write=401)
+    world = world_table(stack, "kinds-world")
+    manage_capacity(world, read=scaled(41, 410), write=scaled(42, 420, 57), high_water_mark=mark)
 
 
 def test_every_kind_of_table_has_its_targets_capacities_and_marks(bootstrapped: CdkCli, tmp_path: Path) -> None:
-    app = tmp_path / "kinds.py"
-    app.write_text(APP)
     bootstrapped.go_to_noon()
-    bootstrapped.deploy(app)
-    cloud = bootstrapped.cloud
-    targets = cloud.client("application-autoscaling").describe_scalable_targets(
-        ServiceNamespace="dynamodb",
-        ResourceIds=[
-            "table/kinds-raw",
-            "table/kinds-mixed",
-            "table/kinds-mixed/index/by-day",
-            "table/kinds-world",
-        ],
-    )["ScalableTargets"]
-    assert {
-        (target["ResourceId"].removeprefix("table/kinds-"), target["ScalableDimension"].split(":")[2]): (
-            target["MinCapacity"],
-            target["MaxCapacity"],
-        )
-        for target in targets
-    } == {
-        ("raw", "ReadCapacityUnits"): (21, 210),
-        ("raw", "WriteCapacityUnits"): (22, 220),
-        ("mixed", "ReadCapacityUnits"): (31, 31),
-        ("mixed", "WriteCapacityUnits"): (32, 320),
-        ("mixed/index/by-day", "ReadCapacityUnits"): (31, 31),
-        ("mixed/index/by-day", "WriteCapacityUnits"): (32, 320),
-        ("world", "ReadCapacityUnits"): (41, 410),
-        ("world", "WriteCapacityUnits"): (42, 420),
+    bootstrapped.deploy(synthesize(tmp_path, "Kinds", _kinds, env=HERE))
+    names = ("raw", "mixed", "world")
+    assert {name: targets(bootstrapped.cloud, f"kinds-{name}") for name in names} == {
+        "raw": {"table read": (21, 210), "table write": (22, 220)},
+        "mixed": {
+            "table read": (31, 31),
+            "table write": (32, 320),
+            "by-day read": (31, 31),
+            "by-day write": (32, 320),
+        },
+        "world": {"table read": (41, 410), "table write": (42, 420)},
     }
-    tables = {
-        name: cloud.client("dynamodb").describe_table(TableName=f"kinds-{name}")["Table"]
-        for name in ("raw", "mixed", "world")
-    }
-    assert {
-        name: (
-            table["ProvisionedThroughput"]["ReadCapacityUnits"],
-            table["ProvisionedThroughput"]["WriteCapacityUnits"],
-            table["WarmThroughput"]["WriteUnitsPerSecond"],
-        )
-        for name, table in tables.items()
-    } == {"raw": (21, 22, 200), "mixed": (31, 32, 32), "world": (41, 42, 401)}
+    found = {name: units(bootstrapped.cloud, f"kinds-{name}")[0] for name in names}
+    assert found == {"raw": (21, 22), "mixed": (31, 32), "world": (41, 42)}
+    writes = {name: marks(bootstrapped.cloud, f"kinds-{name}")[0][1] for name in names}
+    assert writes == {"raw": 200, "mixed": 32, "world": 401}
 
 
-WORLD = """
-import aws_cdk as cdk
-from aws_cdk import aws_dynamodb as dynamodb
-from cdk_highwater import Capacity, ThrottleAwareScaler, manage_capacity
-
-app = cdk.App()
-stack = cdk.Stack(app, "World", env=cdk.Environment(account="000000000000", region="us-east-1"))
-key = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
-capacity = dynamodb.Capacity
-world = dynamodb.TableV2(
-    stack,
-    "World",
-    table_name=app.node.try_get_context("name"),
-    partition_key=key,
-    removal_policy=cdk.RemovalPolicy.DESTROY,
-    billing=dynamodb.Billing.provisioned(
-        read_capacity=capacity.fixed(5), write_capacity=capacity.autoscaled(max_capacity=10)
-    ),
-    global_secondary_indexes=[
-        dynamodb.GlobalSecondaryIndexPropsV2(
-            index_name="by-day", partition_key=dynamodb.Attribute(name="day", type=dynamodb.AttributeType.STRING)
-        )
-    ],
-)
-managed = manage_capacity(
-    world,
-    read=Capacity.autoscaled(min_capacity=41, max_capacity=410),
-    write=Capacity.autoscaled(min_capacity=42, max_capacity=420),
-)
-ThrottleAwareScaler(stack, "Scaler").add_table(managed)
-app.synth()
-"""
+def _world(stack: cdk.Stack, *, name: str | None) -> None:
+    by_day = dynamodb.GlobalSecondaryIndexPropsV2(index_name="by-day", partition_key=key("day"))
+    world = world_table(stack, name, global_secondary_indexes=[by_day])
+    managed = manage_capacity(world, read=scaled(41, 410), write=scaled(42, 420))
+    ThrottleAwareScaler(stack, "Scaler").add_table(managed)
 
 
 def test_global_table_that_was_replaced_leaves_no_target_behind(bootstrapped: CdkCli, tmp_path: Path) -> None:
     """The scaler, which works meanwhile, does not register again what CloudFormation deregisters."""
-    app = tmp_path / "world.py"
-    app.write_text(WORLD)
     cloud = bootstrapped.cloud
     autoscaling = cloud.client("application-autoscaling")
 
-    def targets() -> list[str]:
+    def owners() -> list[str]:
         pages = autoscaling.get_paginator("describe_scalable_targets").paginate(ServiceNamespace="dynamodb")
         found = [target["ResourceId"].split("/")[1] for page in pages for target in page["ScalableTargets"]]
         return sorted(name for name in found if name.startswith(("named-world", "World-")))
 
-    bootstrapped.deploy(app, {"name": "named-world"})
-    assert targets() == ["named-world"] * 4
+    bootstrapped.deploy(synthesize(tmp_path, "World", _world, env=HERE, name="named-world"))
+    assert owners() == ["named-world"] * 4
     cloud.step(60)
+    app = synthesize(tmp_path, "World", _world, env=HERE, name=None)
     bootstrapped.deploy(app)
     (replacement,) = [
         name for name in cloud.client("dynamodb").list_tables()["TableNames"] if name.startswith("World-")
     ]
-    assert targets() == [replacement] * 4
+    assert owners() == [replacement] * 4
     cloud.step(60)
-    assert targets() == [replacement] * 4
+    assert owners() == [replacement] * 4
     bootstrapped.run("destroy", "--all", "--force", app=app)
     cloud.step(60)
-    assert targets() == []
+    assert owners() == []
 
 
-MODES = """
-import aws_cdk as cdk
-from aws_cdk import aws_dynamodb as dynamodb
-from cdk_highwater import Capacity, HighWaterTable, OnDemandTable
-
-app = cdk.App()
-stack = cdk.Stack(app, "Modes", env=cdk.Environment(account="000000000000", region="us-east-1"))
-common = {
-    "table_name": "modes",
-    "partition_key": dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
-    "deletion_protection": False,
-    "removal_policy": cdk.RemovalPolicy.DESTROY,
-}
-if app.node.try_get_context("mode") == "demand":
-    OnDemandTable(stack, "Clicks", capacity=Capacity.on_demand(max_read=4_100, max_write=2_300), **common)
-else:
-    HighWaterTable(
+def _clicks_on_demand(stack: cdk.Stack) -> None:
+    OnDemandTable(
         stack,
         "Clicks",
-        read=Capacity.autoscaled(min_capacity=31, max_capacity=310),
-        write=Capacity.autoscaled(min_capacity=32, max_capacity=320),
-        initial_read_units=250,
-        initial_write_units=260,
-        **common,
+        table_name="modes",
+        partition_key=key(),
+        capacity=Capacity.on_demand(max_read=4_100, max_write=2_300),
+        deletion_protection=False,
+        removal_policy=cdk.RemovalPolicy.DESTROY,
     )
-app.synth()
-"""
 
 
 def test_table_changes_its_mode_and_back_with_its_items(bootstrapped: CdkCli, tmp_path: Path) -> None:
-    app = tmp_path / "modes.py"
-    app.write_text(MODES)
-    dynamodb = bootstrapped.cloud.client("dynamodb")
-    autoscaling = bootstrapped.cloud.client("application-autoscaling")
-
-    def described() -> dict[str, Any]:
-        return dict(dynamodb.describe_table(TableName="modes")["Table"])
+    cloud = bootstrapped.cloud
+    dynamodb = cloud.client("dynamodb")
+    initial: dict[str, Any] = {"initial_read_units": 250, "initial_write_units": 260}
+    clicks = partial(managed_table, id="Clicks", name="modes", read=scaled(31, 310), write=scaled(32, 320), **initial)
+    app = synthesize(tmp_path, "Modes", clicks, env=HERE)
 
     def floors() -> list[int]:
-        found = autoscaling.describe_scalable_targets(ServiceNamespace="dynamodb", ResourceIds=["table/modes"])
-        return sorted(target["MinCapacity"] for target in found["ScalableTargets"])
+        return sorted(low for low, _ in targets(cloud, "modes").values())
 
     bootstrapped.deploy(app)
     dynamodb.put_item(TableName="modes", Item={"pk": {"S": "kept"}})
     assert floors() == [31, 32]
-    bootstrapped.deploy(app, {"mode": "demand"})
-    bootstrapped.cloud.step(120)
-    table = described()
+    bootstrapped.deploy(synthesize(tmp_path, "Modes", _clicks_on_demand, env=HERE))
+    cloud.step(120)
+    table = describe(cloud, "modes")
     assert table["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
     assert table["OnDemandThroughput"] == {"MaxReadRequestUnits": 4_100, "MaxWriteRequestUnits": 2_300}
     assert floors() == []
     bootstrapped.deploy(app)
-    bootstrapped.cloud.step(120)
-    table = described()
-    assert table["BillingModeSummary"]["BillingMode"] == "PROVISIONED"
-    units = table["ProvisionedThroughput"]
-    assert (units["ReadCapacityUnits"], units["WriteCapacityUnits"]) == (250, 260)
+    cloud.step(120)
+    assert describe(cloud, "modes")["BillingModeSummary"]["BillingMode"] == "PROVISIONED"
+    assert units(cloud, "modes") == [(250, 260)]
     assert floors() == [31, 32]
     assert dynamodb.scan(TableName="modes")["Items"] == [{"pk": {"S": "kept"}}]
     bootstrapped.run("destroy", "--all", "--force", app=app)

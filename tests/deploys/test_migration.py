@@ -11,46 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
-import boto3
 import pytest
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_dynamodb as dynamodb
 from botocore.config import Config
 
+from cdk_highwater import HighWaterTable
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.lockstep import SeatClock, take_part
-from tests.cdk_cli import CdkCli
+from tests.cdk_cli import CdkCli, bootstrapped_cloud
 from tests.command import Command
+from tests.constructs.template_view import key
+from tests.deploys.apps import HERE, plain_table, scaled, synthesize, world_table
+from tests.deploys.live import units
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("cloud-migration")]
 
-BEFORE = """
-import aws_cdk as cdk
-from aws_cdk import aws_dynamodb as dynamodb
-
-app = cdk.App()
-stack = cdk.Stack(app, "STACK")
-key = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
-dynamodb.Table(
-    stack, "Visits", table_name="TABLE", partition_key=key, billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
-    deletion_protection=True,
-)
-app.synth()
-"""
-AFTER = """
-import aws_cdk as cdk
-from aws_cdk import aws_dynamodb as dynamodb
-from cdk_highwater import Capacity, HighWaterTable
-
-app = cdk.App()
-stack = cdk.Stack(app, "STACK")
-key = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
-capacity = Capacity.autoscaled(min_capacity=3, max_capacity=4_000)
-HighWaterTable(
-    stack, "Visits", table_name="TABLE", partition_key=key, read=capacity, write=capacity, INITIAL
-)
-app.synth()
-"""
 # 40 units a second in bursts of an item of 40 units
 _ITEM = {"pk": {"S": "visit"}, "page": {"S": "x" * 40_000}}
 
@@ -88,41 +64,42 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CdkCli]:
     folder = tmp_path_factory.mktemp("migrated")
     with LocalCloud(log=folder / "server.log", speed=20, is_strict=True) as cloud:
         made = CdkCli(cloud, folder)
-        made.run("bootstrap", f"aws://{cloud.environment()['CDK_DEFAULT_ACCOUNT']}/us-east-1")
+        made.bootstrap()
         yield made
+
+
+def _on_demand(stack: cdk.Stack, *, table: str) -> None:
+    mode = dynamodb.BillingMode.PAY_PER_REQUEST
+    dynamodb.Table(stack, "Visits", table_name=table, partition_key=key(), billing_mode=mode, deletion_protection=True)
+
+
+def _provisioned(stack: cdk.Stack, *, table: str, initial: dict[str, Any]) -> None:
+    capacity = scaled(3, 4_000)
+    HighWaterTable(stack, "Visits", table_name=table, partition_key=key(), read=capacity, write=capacity, **initial)
 
 
 @pytest.mark.parametrize(
     ("table", "initial", "is_throttled"),
     [
-        ("migrated-well", "initial_read_units=30, initial_write_units=3_000", False),
-        ("migrated-badly", "", True),
+        ("migrated-well", {"initial_read_units": 30, "initial_write_units": 3_000}, False),
+        ("migrated-badly", {}, True),
     ],
     ids=["with-initial-units", "with-one-unit"],
 )
 def test_nothing_is_throttled_while_a_table_leaves_on_demand(
-    cli: CdkCli, tmp_path: Path, table: str, initial: str, is_throttled: bool
+    cli: CdkCli, tmp_path: Path, table: str, initial: dict[str, Any], is_throttled: bool
 ) -> None:
     """3: the template's numbers are live capacity from one moment to the next."""
-    app = tmp_path / "app.py"
-    before, after = (
-        text.replace("TABLE", table).replace("STACK", table.title()).replace("INITIAL", initial)
-        for text in (BEFORE, AFTER)
-    )
-    app.write_text(before)
-    cli.deploy(app)
-    make: Any = boto3.client
+    cli.deploy(synthesize(tmp_path, table.title(), _on_demand, table=table))
+    after = synthesize(tmp_path, table.title(), _provisioned, table=table, initial=initial)
     once = Config(retries={"mode": "standard", "total_max_attempts": 1})
-    with Visitors(make("dynamodb", **cli.cloud.client_arguments(), config=once), table) as visitors:
-        app.write_text(after)
-        cli.deploy(app)
+    with Visitors(cli.cloud.client("dynamodb", once), table) as visitors:
+        cli.deploy(after)
     assert visitors.written > 20
     assert (visitors.throttled > 0) is is_throttled
-    described = cli.cloud.client("dynamodb").describe_table(TableName=table)["Table"]
-    assert described["ProvisionedThroughput"]["WriteCapacityUnits"] == (3_000 if initial else 3)
+    assert units(cli.cloud, table)[0][1] == (3_000 if initial else 3)
 
 
-KEY = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
 TABLES = ("orders", "nightly", "world")
 # 34 write units with the names, and 5 eventually consistent read units
 _BODY = "x" * 34_000
@@ -134,13 +111,12 @@ _NEW = ("Alarms", "CreationTime")
 def synth(folder: Path, *, is_scaled: bool, code: str = "") -> Path:
     """Synthesize the app with its own scaling, or without, and with *code*."""
     app = cdk.App(outdir=str(folder))
-    stack = cdk.Stack(app, "Shop", env=cdk.Environment(account="000000000000", region="us-east-1"))
-    orders = dynamodb.Table(stack, "Orders", table_name="orders", partition_key=KEY, read_capacity=3, write_capacity=4)
-    owner = dynamodb.Attribute(name="owner", type=dynamodb.AttributeType.STRING)
-    orders.add_global_secondary_index(index_name="by-owner", partition_key=owner, read_capacity=5, write_capacity=6)
-    nightly = dynamodb.Table(
-        stack, "Nightly", table_name="nightly", partition_key=KEY, read_capacity=7, write_capacity=8
+    stack = cdk.Stack(app, "Shop", env=HERE)
+    orders = plain_table(stack, "Orders", "orders", 3, 4)
+    orders.add_global_secondary_index(
+        index_name="by-owner", partition_key=key("owner"), read_capacity=5, write_capacity=6
     )
+    nightly = plain_table(stack, "Nightly", "nightly", 7, 8)
     if is_scaled:
         orders.auto_scale_read_capacity(min_capacity=9, max_capacity=90).scale_on_utilization(
             target_utilization_percent=70
@@ -155,17 +131,11 @@ def synth(folder: Path, *, is_scaled: bool, code: str = "") -> Path:
         for name, hour, floor in (("open", "5", 240), ("close", "7", 24)):
             schedule = autoscaling.Schedule.cron(hour=hour, minute="0")
             night.scale_on_schedule(name, schedule=schedule, min_capacity=floor)
-    own = dynamodb.Capacity
-    world = dynamodb.TableV2(
-        stack,
-        "World",
-        table_name="world",
-        partition_key=KEY,
-        billing=dynamodb.Billing.provisioned(
-            read_capacity=own.autoscaled(min_capacity=10, max_capacity=100),
-            write_capacity=own.autoscaled(min_capacity=21, max_capacity=2_100, target_utilization_percent=61),
-        ),
+    billing = dynamodb.Billing.provisioned(
+        read_capacity=dynamodb.Capacity.autoscaled(min_capacity=10, max_capacity=100),
+        write_capacity=dynamodb.Capacity.autoscaled(min_capacity=21, max_capacity=2_100, target_utilization_percent=61),
     )
+    world = world_table(stack, "world", billing=billing)
     exec(code, {"orders": orders, "nightly": nightly, "world": world})  # noqa: S102 - what is printed is what is tested
     app.synth()
     return folder
@@ -202,8 +172,7 @@ class Traffic:
     def deploy(self, assembly: Path) -> None:
         """Deploy while the traffic goes on."""
         with ThreadPoolExecutor(1) as pool:
-            arguments = ("deploy", "--all", "--require-approval", "never", "--app", str(assembly))
-            deployed = pool.submit(self.cli.run, *arguments)
+            deployed = pool.submit(self.cli.deploy, assembly)
             while not deployed.done():
                 self._pass(1)
             deployed.result()
@@ -264,12 +233,10 @@ def _key(target: dict[str, Any]) -> _Key:
 
 @pytest.fixture
 def traffic(tmp_path: Path) -> Iterator[Traffic]:
-    with LocalCloud(log=tmp_path / "server.log", clock="driven", is_strict=True) as cloud:
-        cli = CdkCli(cloud, tmp_path)
-        cli.run("bootstrap", "aws://000000000000/us-east-1")
-        cli.run("deploy", "--all", "--require-approval", "never", "--app", str(synth(tmp_path / "old", is_scaled=True)))
-        (seat,) = cloud.control.take_seats(1)
-        with take_part(cloud.control, seat) as clock:
+    with bootstrapped_cloud(tmp_path) as cli:
+        cli.deploy(synth(tmp_path / "old", is_scaled=True))
+        (seat,) = cli.cloud.control.take_seats(1)
+        with take_part(cli.cloud.control, seat) as clock:
             yield Traffic(cli, clock)
 
 

@@ -6,16 +6,18 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_s3 as s3
 
+from cdk_highwater import BoostCoordinator, PacedLoad
 from highwater.bulk.job_table import JobTable
-from highwater.core.jobs import JobProgress
-from highwater_lab.local import LocalCloud
 from tests.cdk_cli import deployed_app
+from tests.deploys.apps import plain_table, synthesize, tell_machine
+from tests.deploys.live import Machines
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("paced loads")]
 # a worker of the same job in no function, which dies between its third write and the record of that
@@ -34,32 +36,6 @@ session.events.register("after-call.dynamodb", count)
 with take_part(CloudControl(int(sys.argv[1])), int(sys.argv[2])):
     highwater.run_worker(sys.argv[3], session=session)
 """
-APP = """
-import aws_cdk as cdk
-from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk import aws_s3 as s3
-from cdk_highwater import BoostCoordinator, PacedLoad
-
-app = cdk.App()
-stack = cdk.Stack(app, "Shop", env=cdk.Environment(account="000000000000", region="us-east-1"))
-coordinator = BoostCoordinator(stack, "Boosts")
-exports, rejected = (s3.Bucket(stack, each.title(), bucket_name=each) for each in ("exports", "rejected"))
-
-def load(name, **more):
-    table = dynamodb.Table(
-        stack, f"{name}Table", table_name=name.lower(), billing_mode=dynamodb.BillingMode.PROVISIONED,
-        partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
-        read_capacity=1_000, write_capacity=1_000, removal_policy=cdk.RemovalPolicy.DESTROY,
-    )
-    made = PacedLoad(stack, name, table=table, coordinator=coordinator, bucket=exports, **more)
-    cdk.CfnOutput(stack, f"{name}Machine", value=made.state_machine.state_machine_arn)
-    cdk.CfnOutput(stack, f"{name}Jobs", value=made.job_prefix)
-
-load("Orders", write=50, workers=4, segments=40, prefix="nightly/", rejects=rejected)
-load("Parts", write=1, workers=1, segments=3, key="parts.jsonl")
-cdk.CfnOutput(stack, "Leases", value=coordinator.lease_table_name)
-app.synth()
-"""
 ORDERS, WRITE = 3_000, 50
 # each takes four units, so a worker with one unit a second needs more than the fifteen minutes of a run
 PARTS, PART = 240, {"x": "y" * 3_900}
@@ -70,37 +46,12 @@ def _order(number: int) -> str:
     return json.dumps({"pk": f"order-{number}", "n": number, "name": "Größe 🌊"}, ensure_ascii=False)
 
 
-@dataclass(frozen=True)
-class Stage:
-    """The cloud with the deployed stack, and its outputs."""
-
-    cloud: LocalCloud
-    outputs: dict[str, str]
+class Stage(Machines):
+    """The deployed stack."""
 
     def put(self, key: str, content: bytes) -> None:
         """Put an object into the bucket of the loads."""
         self.cloud.client("s3").put_object(Bucket="exports", Key=key, Body=content)
-
-    def start(self, load: str, name: str, **given: str) -> str:
-        """Start an execution with what is given as its input; returns its ARN."""
-        run: str = self.cloud.client("stepfunctions").start_execution(
-            stateMachineArn=self.outputs[f"{load}Machine"], name=name, input=json.dumps(given)
-        )["executionArn"]
-        return run
-
-    def until_ended(self, run: str, minutes: int) -> str:
-        """Step until an execution has ended; returns its status."""
-        states = self.cloud.client("stepfunctions")
-        for _ in range(minutes * 6):
-            if (status := str(states.describe_execution(executionArn=run)["status"])) != "RUNNING":
-                return status
-            self.cloud.step(10)
-        return "RUNNING"
-
-    def progress(self, load: str, name: str) -> JobProgress:
-        """How far the job of an execution is."""
-        jobs = JobTable()
-        return jobs.read(f"{self.outputs[f'{load}Jobs']}{name}").progress(jobs.time.now())
 
     def items(self, table: str) -> list[dict[str, Any]]:
         """All items of a table."""
@@ -109,9 +60,9 @@ class Stage:
 
     def rejected(self, bucket: str, place: str | None) -> list[dict[str, Any]]:
         """The rejected lines below a place, in the order of their offsets."""
-        s3, prefix = self.cloud.client("s3"), (place or "").removeprefix(f"s3://{bucket}/")
-        keys = [each["Key"] for each in s3.list_objects_v2(Bucket=bucket, Prefix=prefix)["Contents"]]
-        bodies = [s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys]
+        client, prefix = self.cloud.client("s3"), (place or "").removeprefix(f"s3://{bucket}/")
+        keys = [each["Key"] for each in client.list_objects_v2(Bucket=bucket, Prefix=prefix)["Contents"]]
+        bodies = [client.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys]
         found = [json.loads(line) for body in bodies for line in body.splitlines()]
         return sorted(found, key=lambda each: int(each["at"]))
 
@@ -130,18 +81,30 @@ class Stage:
         return [each["Sum"] for each in points]
 
 
+def _shop(stack: cdk.Stack) -> None:
+    coordinator = BoostCoordinator(stack, "Boosts")
+    exports, rejected = (s3.Bucket(stack, each.title(), bucket_name=each) for each in ("exports", "rejected"))
+
+    def load(name: str, **more: Any) -> None:
+        table = plain_table(stack, f"{name}Table", name.lower(), 1_000, 1_000)
+        made = PacedLoad(stack, name, table=table, coordinator=coordinator, bucket=exports, **more)
+        tell_machine(stack, name, made)
+
+    load("Orders", write=50, workers=4, segments=40, prefix="nightly/", rejects=rejected)
+    load("Parts", write=1, workers=1, segments=3, key="parts.jsonl")
+    cdk.CfnOutput(stack, "Leases", value=coordinator.lease_table_name)
+
+
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("paced")
-    (folder / "app.py").write_text(APP)
-    with deployed_app(folder, folder / "app.py", "Shop") as (cli, outputs):
+    with deployed_app(folder, synthesize(folder, "Shop", _shop), "Shop") as (cli, outputs):
         yield Stage(cli.cloud, outputs)
 
 
 @pytest.fixture
 def stage(deployed: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    for name, value in {**deployed.cloud.environment(), "HIGHWATER_PULSES": deployed.outputs["Leases"]}.items():
-        monkeypatch.setenv(name, value)
+    deployed.enter(monkeypatch)
     return deployed
 
 
@@ -150,8 +113,8 @@ def test_table_ends_as_the_file_is_although_a_worker_is_lost(stage: Stage) -> No
     lines[170], lines[1_300], lines[2_900] = '{"pk": "order-170"', '{"n": 1300}', ""
     content = "\r\n".join(lines).encode()
     stage.put("nightly/orders.jsonl", content)
-    run = stage.start("Orders", "first", key="nightly/orders.jsonl")
-    job = f"{stage.outputs['OrdersJobs']}first"
+    run = stage.start("Orders", "first", '{"key": "nightly/orders.jsonl"}')
+    job = stage.job("Orders", "first")
     stage.cloud.step(5)
     assert job in JobTable().ids()
     (seat,) = stage.cloud.control.take_seats(1)
@@ -185,7 +148,7 @@ def test_load_of_more_than_fifteen_minutes_goes_on_and_rests_while_it_is_stopped
     stage.put("parts.jsonl", "\n".join(parts).encode())
     run, began = stage.start("Parts", "slow"), stage.cloud.status().now
     stage.cloud.step(120)
-    jobs, job = JobTable(), f"{stage.outputs['PartsJobs']}slow"
+    jobs, job = JobTable(), stage.job("Parts", "slow")
     jobs.stop(job, is_stopped=True)
     stage.cloud.step(30)
     before = stage.progress("Parts", "slow")
@@ -203,9 +166,9 @@ def test_load_of_more_than_fifteen_minutes_goes_on_and_rests_while_it_is_stopped
 
 def test_object_that_is_not_allowed_fails_the_execution_and_no_job_is_made(stage: Stage) -> None:
     stage.put("other/orders.jsonl", b"")
-    run = stage.start("Orders", "other", key="other/orders.jsonl")
+    run = stage.start("Orders", "other", '{"key": "other/orders.jsonl"}')
     assert stage.until_ended(run, 10) == "FAILED"
-    cause = stage.cloud.client("stepfunctions").describe_execution(executionArn=run)["cause"]
+    cause = stage.describe(run)["cause"]
     assert "s3://exports/other/orders.jsonl: cannot be read: " in cause
     assert "check the key, and that the role has s3:GetObject for it" in cause
-    assert f"{stage.outputs['OrdersJobs']}other" not in JobTable().ids()
+    assert stage.job("Orders", "other") not in JobTable().ids()

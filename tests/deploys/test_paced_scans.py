@@ -8,13 +8,21 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_lambda as lambda_
 
 import highwater
+from cdk_highwater import BoostCoordinator, PacedScan
+from cdk_highwater.asset import bulk_files, write_asset
 from highwater.bulk.job_table import JobTable
-from highwater_lab.local import LocalCloud
 from tests.cdk_cli import deployed_app
+from tests.constructs.template_view import key
+from tests.deploys.apps import HERE, plain_table, synthesize, tell_machine
+from tests.deploys.live import Machines
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("paced scans")]
 WORKER = """
@@ -44,45 +52,6 @@ with take_part(CloudControl(int(sys.argv[1])), int(sys.argv[2])):
     highwater.run_worker("plain", work)
 """
 )
-APP = """
-from pathlib import Path
-import aws_cdk as cdk
-from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk import aws_lambda as lambda_
-from cdk_highwater import BoostCoordinator, PacedScan
-from cdk_highwater.asset import bulk_files, write_asset
-
-here = Path(__file__).parent
-write_asset(here / "worker.zip", [bulk_files, lambda: [("worker.py", here / "worker.py")]])
-app = cdk.App()
-stack = cdk.Stack(app, "Shop", env=cdk.Environment(account="000000000000", region="us-east-1"))
-
-def table(name, *keys, units=1_000):
-    parts = [dynamodb.Attribute(name=each, type=dynamodb.AttributeType.STRING) for each in keys]
-    return dynamodb.Table(
-        stack, name.title(), table_name=name, billing_mode=dynamodb.BillingMode.PROVISIONED,
-        partition_key=parts[0], sort_key=parts[1] if parts[1:] else None,
-        read_capacity=units, write_capacity=units, removal_policy=cdk.RemovalPolicy.DESTROY,
-    )
-
-coordinator, done = BoostCoordinator(stack, "Boosts"), table("done", "run", "pk")
-
-def scan(name, of, minutes, dies_at="", **more):
-    function = lambda_.Function(
-        stack, f"{name}Work", runtime=lambda_.Runtime.PYTHON_3_12, handler="worker.handler", memory_size=256,
-        code=lambda_.Code.from_asset(str(here / "worker.zip")), timeout=cdk.Duration.minutes(minutes),
-        environment={"RUN": name, "DIES_AT": dies_at},
-    )
-    done.grant_read_write_data(function)
-    made = PacedScan(stack, name, table=of, coordinator=coordinator, function=function, **more)
-    cdk.CfnOutput(stack, f"{name}Machine", value=made.state_machine.state_machine_arn)
-    cdk.CfnOutput(stack, f"{name}Jobs", value=made.job_prefix)
-
-scan("Fair", table("orders", "pk"), 15, read=20, workers=20, segments=80)
-scan("Lost", table("parts", "pk"), 5, "7", read=3, workers=3, segments=12)
-cdk.CfnOutput(stack, "Leases", value=coordinator.lease_table_name)
-app.synth()
-"""
 ORDERS, PARTS = 680, 120
 # a read of an item takes five units
 COST, TEXT = 5, "x" * 40_000
@@ -106,30 +75,8 @@ class Done:
     at: float
 
 
-@dataclass(frozen=True)
-class Stage:
-    """The cloud with the deployed stack, and its outputs."""
-
-    cloud: LocalCloud
-    outputs: dict[str, str]
-
-    def environment(self) -> dict[str, str]:
-        """The environment of a process that uses the cloud and the coordinator."""
-        return {**self.cloud.environment(), "HIGHWATER_PULSES": self.outputs["Leases"]}
-
-    def start(self, scan: str, name: str) -> str:
-        """Start an execution; returns its ARN."""
-        states = self.cloud.client("stepfunctions")
-        run: str = states.start_execution(stateMachineArn=self.outputs[f"{scan}Machine"], name=name)["executionArn"]
-        states.close()
-        return run
-
-    def status(self, run: str) -> str:
-        """The status of an execution."""
-        states = self.cloud.client("stepfunctions")
-        status: str = states.describe_execution(executionArn=run)["status"]
-        states.close()
-        return status
+class Stage(Machines):
+    """The deployed stack."""
 
     def control_writes(self) -> int:
         """How often the records of all budgets were written: each write counts its record's version up."""
@@ -137,14 +84,6 @@ class Stage:
         items = dynamodb.scan(TableName=self.outputs["Leases"])["Items"]
         dynamodb.close()
         return sum(int(item["version"]["N"]) for item in items if "members" in item)
-
-    def until_ended(self, run: str, minutes: int) -> str:
-        """Step until an execution has ended; returns its status."""
-        for _ in range(minutes * 6):
-            if (status := self.status(run)) != "RUNNING":
-                return status
-            self.cloud.step(10)
-        return "RUNNING"
 
     def done(self, run: str) -> list[Done]:
         """What the workers of a run have done, in the order of time."""
@@ -166,12 +105,38 @@ class Stage:
         return sorted(found, key=lambda each: each.at)
 
 
+def _shop(stack: cdk.Stack, *, code: Path) -> None:
+    write_asset(code.parent / "worker.zip", [bulk_files, lambda: [("worker.py", code)]])
+    coordinator = BoostCoordinator(stack, "Boosts")
+    done = plain_table(stack, "Done", "done", 1_000, 1_000, partition_key=key("run"), sort_key=key())
+
+    def scan(name: str, table: str, minutes: int, dies_at: str = "", **more: Any) -> None:
+        function = lambda_.Function(
+            stack,
+            f"{name}Work",
+            runtime=lambda_.Runtime.PYTHON_3_12,
+            handler="worker.handler",
+            memory_size=256,
+            code=lambda_.Code.from_asset(str(code.parent / "worker.zip")),
+            timeout=cdk.Duration.minutes(minutes),
+            environment={"RUN": name, "DIES_AT": dies_at},
+        )
+        done.grant_read_write_data(function)
+        of = plain_table(stack, table.title(), table, 1_000, 1_000)
+        made = PacedScan(stack, name, table=of, coordinator=coordinator, function=function, **more)
+        tell_machine(stack, name, made)
+
+    scan("Fair", "orders", 15, read=20, workers=20, segments=80)
+    scan("Lost", "parts", 5, "7", read=3, workers=3, segments=12)
+    cdk.CfnOutput(stack, "Leases", value=coordinator.lease_table_name)
+
+
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("paced")
-    (folder / "app.py").write_text(APP)
     (folder / "worker.py").write_text(WORKER)
-    with deployed_app(folder, folder / "app.py", "Shop") as (cli, outputs):
+    app = synthesize(folder, "Shop", _shop, env=HERE, code=folder / "worker.py")
+    with deployed_app(folder, app, "Shop") as (cli, outputs):
         dynamodb = cli.cloud.client("dynamodb")
         for table, count in (("orders", ORDERS), ("parts", PARTS)):
             for number in range(count):
@@ -220,10 +185,8 @@ def test_lost_worker_and_runs_that_end_in_time_give_what_plain_processes_give(
     # the lease counts from the record of its last page, of one item, and not from its death in the next one
     recorded = max(each.at for each in done if each.by == died.by)
     assert any(each.pk == died.pk and each.at >= recorded + 60 for each in done), "its segment was free after its lease"
-    for name, value in stage.environment().items():
-        monkeypatch.setenv(name, value)
-    jobs = JobTable()
-    found = jobs.read(f"{stage.outputs['LostJobs']}first").progress(jobs.time.now())
+    stage.enter(monkeypatch)
+    found = stage.progress("Lost", "first")
     assert (found.state, found.items, found.segments) == ("done", PARTS, 12)
 
     highwater.start_job("plain", table="parts", read=300, segments=12)
@@ -242,20 +205,19 @@ def test_lost_worker_and_runs_that_end_in_time_give_what_plain_processes_give(
 def test_job_that_is_stopped_rests_and_goes_on_when_it_is_resumed(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in stage.environment().items():
-        monkeypatch.setenv(name, value)
+    stage.enter(monkeypatch)
     run = stage.start("Lost", "second")
-    job, jobs = f"{stage.outputs['LostJobs']}second", JobTable()
+    job, jobs = stage.job("Lost", "second"), JobTable()
     stage.cloud.step(60)
     jobs.stop(job, is_stopped=True)
     # workers end after their page, which takes them some five seconds
     stage.cloud.step(20)
-    before = jobs.read(job).progress(jobs.time.now())
+    before = stage.progress("Lost", "second")
     assert (before.state, before.workers) == ("stopped", 0)
     assert 0 < before.items < PARTS
     stage.cloud.step(600)
-    assert jobs.read(job).progress(jobs.time.now()).items == before.items
-    assert stage.status(run) == "RUNNING"
+    assert stage.progress("Lost", "second").items == before.items
+    assert stage.describe(run)["status"] == "RUNNING"
     jobs.stop(job, is_stopped=False)
     assert stage.until_ended(run, 12) == "SUCCEEDED"
-    assert jobs.read(job).progress(jobs.time.now()).items == PARTS
+    assert stage.progress("Lost", "second").items == PARTS

@@ -13,58 +13,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import boto3
+import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_iam as iam
 from botocore.exceptions import ClientError
 
 import highwater
+from cdk_highwater import BoostCoordinator, ThrottleAwareScaler
 from highwater.client.fleet import FleetTable
 from highwater.client.hooks import Counts
 from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.lockstep import take_part
 from tests.cdk_cli import deployed_app
+from tests.deploys.apps import HERE, managed_table, plain_table, scaled, synthesize
+from tests.deploys.live import session_of
 from tests.ports import free_port
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("pulses")]
-APP = """
-import aws_cdk as cdk
-from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk import aws_iam as iam
-from cdk_highwater import BoostCoordinator, Capacity, HighWaterTable, ThrottleAwareScaler
-
-app = cdk.App()
-stack = cdk.Stack(app, "Pulsed", env=cdk.Environment(account="000000000000", region="us-east-1"))
-key = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
-read = Capacity.autoscaled(min_capacity=5, max_capacity=50)
-write = Capacity.autoscaled(min_capacity=20, max_capacity=900)
-direct = dynamodb.Table(
-    stack, "Direct", table_name="pulsed-direct", partition_key=key, billing_mode=dynamodb.BillingMode.PROVISIONED,
-    read_capacity=5, write_capacity=20, removal_policy=cdk.RemovalPolicy.DESTROY,
-)
-# auto scaling takes half a minute, so that this table's bucket has to fill beforehand
-orders = HighWaterTable(
-    stack, "Orders", table_name="pulsed-orders", partition_key=key, read=read,
-    write=Capacity.autoscaled(min_capacity=40, max_capacity=900),
-    deletion_protection=False, removal_policy=cdk.RemovalPolicy.DESTROY,
-)
-scaler = ThrottleAwareScaler(stack, "Scaler")
-scaler.add_direct_table(direct, read=read, write=write)
-scaler.add_table(orders)
-coordinator = BoostCoordinator(stack, "Boosts", scaler=scaler)
-role = iam.Role(stack, "Service", role_name="pulsed-service", assumed_by=iam.AccountRootPrincipal())
-coordinator.grant_pulse(role, tables=["pulsed-direct"])
-other = iam.Role(stack, "Orderer", role_name="pulsed-orderer", assumed_by=iam.AccountRootPrincipal())
-coordinator.grant_pulse(other, tables=[orders])
-for each in (role, other):
-    coordinator.grant_budget(each, "nightly")
-coordinator.grant_job(other, "backfill")
-for table in (direct, orders):
-    for each in (role, other):
-        table.grant_read_write_data(each)
-cdk.CfnOutput(stack, "Pulses", value=coordinator.lease_table_name)
-app.synth()
-"""
 # writes at a rate, then at ten times the rate; ends with what was written and throttled
 LOADER = """
 import json, sys, time
@@ -173,26 +139,39 @@ class Stage:
 
     def service(self) -> Any:
         """A client with the role that may pulse."""
-        return self.session("pulsed-service").client(
+        return session_of(self.cloud, "pulsed-service").client(
             "dynamodb", endpoint_url=self.cloud.environment()["AWS_ENDPOINT_URL"]
         )
 
-    def session(self, role: str) -> boto3.Session:
-        """A session of a role."""
-        sts = self.cloud.client("sts")
-        arn = f"arn:aws:iam::000000000000:role/{role}"
-        found = sts.assume_role(RoleArn=arn, RoleSessionName="service")["Credentials"]
-        sts.close()
-        return boto3.Session(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"], "us-east-1")
+
+def _pulsed(stack: cdk.Stack) -> None:
+    direct = plain_table(stack, "Direct", "pulsed-direct", 5, 20)
+    # auto scaling takes half a minute, so that this table's bucket has to fill beforehand
+    orders = managed_table(stack, "Orders", "pulsed-orders", write=scaled(40, 900))
+    scaler = ThrottleAwareScaler(stack, "Scaler")
+    scaler.add_direct_table(direct, read=scaled(5, 50), write=scaled(20, 900))
+    scaler.add_table(orders)
+    coordinator = BoostCoordinator(stack, "Boosts", scaler=scaler)
+    service, orderer = (
+        iam.Role(stack, name.title(), role_name=f"pulsed-{name}", assumed_by=iam.AccountRootPrincipal())
+        for name in ("service", "orderer")
+    )
+    coordinator.grant_pulse(service, tables=["pulsed-direct"])
+    coordinator.grant_pulse(orderer, tables=[orders])
+    coordinator.grant_job(orderer, "backfill")
+    for role in (service, orderer):
+        coordinator.grant_budget(role, "nightly")
+        for table in (direct, orders):
+            table.grant_read_write_data(role)
+    cdk.CfnOutput(stack, "Pulses", value=coordinator.lease_table_name)
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("pulsed")
-    (folder / "app.py").write_text(APP)
     (folder / "loader.py").write_text(LOADER)
     (folder / "crowd.py").write_text(CROWD)
-    with deployed_app(folder, folder / "app.py", "Pulsed") as (cli, outputs):
+    with deployed_app(folder, synthesize(folder, "Pulsed", _pulsed, env=HERE), "Pulsed") as (cli, outputs):
         yield Stage(cli.cloud, folder, outputs["Pulses"])
 
 
@@ -305,13 +284,13 @@ def test_two_roles_share_a_budget_and_only_the_granted_one(stage: Stage) -> None
     consumed = {}
     endpoint = stage.cloud.environment()["AWS_ENDPOINT_URL"]
     for role in ("pulsed-service", "pulsed-orderer"):
-        session = stage.session(role)
+        session = session_of(stage.cloud, role)
         pacing = highwater.pace(session, write=40, table="pulsed-direct", budget="nightly")
         dynamodb = session.client("dynamodb", endpoint_url=endpoint)
         shared = pacing.pacer.shared
         assert shared is not None
         shared.table = stage.pulse_table
-        shared.connect = lambda role=role: stage.session(role).client("dynamodb", endpoint_url=endpoint)
+        shared.connect = lambda role=role: session_of(stage.cloud, role).client("dynamodb", endpoint_url=endpoint)
         dynamodb.put_item(TableName="pulsed-direct", Item={"pk": {"S": role}})
         consumed[role] = pacing.pacer.rate("pulsed-direct", None, Dimension.WRITE)
         pacing.stop()
@@ -330,7 +309,7 @@ def test_two_roles_share_a_budget_and_only_the_granted_one(stage: Stage) -> None
 def test_role_with_a_grant_starts_and_does_its_job_and_no_other(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", stage.cloud.environment()["AWS_ENDPOINT_URL"])
     stage.cloud.advance(timedelta(minutes=10))
-    session = stage.session("pulsed-orderer")
+    session = session_of(stage.cloud, "pulsed-orderer")
     stage.cloud.client("dynamodb").put_item(TableName="pulsed-orders", Item={"pk": {"S": "granted"}})
     highwater.start_job("backfill", table="pulsed-orders", read=5_000, segments=2, session=session)
     seen: list[str] = []
@@ -339,7 +318,7 @@ def test_role_with_a_grant_starts_and_does_its_job_and_no_other(stage: Stage, mo
     with pytest.raises(highwater.JobError, match=r"AccessDeniedException.*give the role grant_job in the CDK app"):
         highwater.run_worker("nightly", print, session=session)
     with pytest.raises(highwater.JobError, match="AccessDeniedException"):
-        highwater.run_worker("backfill", print, session=stage.session("pulsed-service"))
+        highwater.run_worker("backfill", print, session=session_of(stage.cloud, "pulsed-service"))
 
 
 def _result(loader: subprocess.Popen[str]) -> dict[str, Any]:

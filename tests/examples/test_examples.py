@@ -10,6 +10,7 @@ import pytest
 
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import ROOT, CdkCli
+from tests.deploys.live import describe, marks, targets, units
 
 pytestmark = pytest.mark.xdist_group("examples")
 
@@ -27,25 +28,7 @@ def _app(name: str) -> Path:
 def _table_of(cloud: LocalCloud, stack: str) -> dict[str, Any]:
     resources = cloud.client("cloudformation").describe_stack_resources(StackName=stack)["StackResources"]
     name = next(r["PhysicalResourceId"] for r in resources if r["ResourceType"] == "AWS::DynamoDB::Table")
-    table: dict[str, Any] = cloud.client("dynamodb").describe_table(TableName=name)["Table"]
-    return table
-
-
-def _targets(cloud: LocalCloud, table: str) -> dict[tuple[str, str], tuple[int, int]]:
-    pages = (
-        cloud.client("application-autoscaling")
-        .get_paginator("describe_scalable_targets")
-        .paginate(ServiceNamespace="dynamodb")
-    )
-    return {
-        (target["ResourceId"].removeprefix(f"table/{table}"), target["ScalableDimension"].split(":")[2]): (
-            target["MinCapacity"],
-            target["MaxCapacity"],
-        )
-        for page in pages
-        for target in page["ScalableTargets"]
-        if target["ResourceId"].split("/")[1] == table
-    }
+    return describe(cloud, name)
 
 
 def _schedules(cloud: LocalCloud, table: str) -> set[tuple[str, str, int, int]]:
@@ -72,9 +55,9 @@ def test_bulk_load_comes_out_as_declared_and_goes_again(bootstrapped: CdkCli) ->
     bootstrapped.deploy(_app("bulk_load"))
     table = _table_of(cloud, "BulkLoad")
     name = table["TableName"]
-    assert _targets(cloud, name) == {
-        ("", "ReadCapacityUnits"): (200, 8_000),
-        ("", "WriteCapacityUnits"): (100, 20_000),
+    assert targets(cloud, name) == {
+        "table read": (200, 8_000),
+        "table write": (100, 20_000),
     }
     assert _schedules(cloud, name) == {
         (" ReadCapacityUnits", "cron(55 8 ? * MON-FRI *)", 3_000, 8_000),
@@ -89,13 +72,12 @@ def test_bulk_load_comes_out_as_declared_and_goes_again(bootstrapped: CdkCli) ->
         "WriteUnitsPerSecond": 18_000,
         "Status": "ACTIVE",
     }
-    assert table["ProvisionedThroughput"]["ReadCapacityUnits"] == 200
-    assert table["ProvisionedThroughput"]["WriteCapacityUnits"] == 100
+    assert units(cloud, name) == [(200, 100)]
     assert table["DeletionProtectionEnabled"]
 
     assert "Number of stacks with differences: 0" in bootstrapped.run("diff", app=_app("bulk_load"))
     bootstrapped.run("destroy", "--force", "--all", app=_app("bulk_load"))
-    assert _targets(cloud, name) == {}
+    assert targets(cloud, name) == {}
     assert name in cloud.client("dynamodb").list_tables()["TableNames"], "a table outlives its stack"
 
 
@@ -118,23 +100,18 @@ def test_existing_table_is_scaled_and_stays_what_it_was(bootstrapped: CdkCli) ->
         ],
     )
     bootstrapped.deploy(_app("existing_table"))
-    assert _targets(cloud, "events") == {
-        ("", "ReadCapacityUnits"): (40, 2_000),
-        ("", "WriteCapacityUnits"): (60, 3_000),
-        ("/index/by-visitor", "ReadCapacityUnits"): (20, 1_500),
-        ("/index/by-visitor", "WriteCapacityUnits"): (60, 3_000),
+    assert targets(cloud, "events") == {
+        "table read": (40, 2_000),
+        "table write": (60, 3_000),
+        "by-visitor read": (20, 1_500),
+        "by-visitor write": (60, 3_000),
     }
     # five minutes' lead, told in UTC: Berlin is two hours ahead in July
     assert ("/index/by-visitor ReadCapacityUnits", "at(2031-07-04T05:55:00)", 1_200, 1_500) in _schedules(
         cloud, "events"
     )
-    table = cloud.client("dynamodb").describe_table(TableName="events")["Table"]
-    index = table["GlobalSecondaryIndexes"][0]
-    assert (table["WarmThroughput"]["ReadUnitsPerSecond"], index["WarmThroughput"]["ReadUnitsPerSecond"]) == (
-        1_200,
-        1_200,
-    )
-    assert index["ProvisionedThroughput"]["WriteCapacityUnits"] == 60
+    assert [read for read, _ in marks(cloud, "events")] == [1_200, 1_200]
+    assert units(cloud, "events")[1][1] == 60
 
 
 def test_indexes_follow_or_differ_as_declared(bootstrapped: CdkCli) -> None:
@@ -143,15 +120,15 @@ def test_indexes_follow_or_differ_as_declared(bootstrapped: CdkCli) -> None:
     assert "Indexes/OrderBook: index 'open-complaints' write floor: got 10, allowed: 4000" in output
     table = _table_of(cloud, "Indexes")
     name = table["TableName"]
-    assert _targets(cloud, name) == {
-        ("", "ReadCapacityUnits"): (120, 5_000),
-        ("", "WriteCapacityUnits"): (80, 6_000),
-        ("/index/by-customer", "ReadCapacityUnits"): (120, 5_000),
-        ("/index/by-customer", "WriteCapacityUnits"): (80, 6_000),
-        ("/index/by-region", "ReadCapacityUnits"): (30, 3_000),
-        ("/index/by-region", "WriteCapacityUnits"): (80, 6_000),
-        ("/index/open-complaints", "ReadCapacityUnits"): (15, 15),
-        ("/index/open-complaints", "WriteCapacityUnits"): (10, 600),
+    assert targets(cloud, name) == {
+        "table read": (120, 5_000),
+        "table write": (80, 6_000),
+        "by-customer read": (120, 5_000),
+        "by-customer write": (80, 6_000),
+        "by-region read": (30, 3_000),
+        "by-region write": (80, 6_000),
+        "open-complaints read": (15, 15),
+        "open-complaints write": (10, 600),
     }
     marks = {i["IndexName"]: i["WarmThroughput"]["ReadUnitsPerSecond"] for i in table["GlobalSecondaryIndexes"]}
     assert marks == {"by-customer": 120, "by-region": 2_500, "open-complaints": 15}

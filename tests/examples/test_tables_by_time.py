@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import runpy
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -20,17 +20,7 @@ ROTATION = highwater.Rotation(
     retention=timedelta(days=2),
 )
 PAST = "log-2026-01-05"
-
-
-@pytest.fixture(scope="module")
-def module() -> Any:
-    path = ROOT / "examples" / "tables_by_time" / "rotation.py"
-    spec = importlib.util.spec_from_file_location("rotation_of_the_example", path)
-    assert spec is not None
-    assert spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
+TURN = runpy.run_path(str(ROOT / "examples" / "tables_by_time" / "rotation.py"))["Turn"]
 
 
 @pytest.fixture
@@ -51,10 +41,10 @@ def _create(cloud: LocalCloud, name: str, **more: Any) -> None:
 class Turns:
     """Turns of the example's function on a cloud, an hour after each other."""
 
-    def __init__(self, cloud: LocalCloud, module: Any, bucket: str) -> None:
+    def __init__(self, cloud: LocalCloud, bucket: str) -> None:
         self._cloud = cloud
         self.client = cloud.client("dynamodb")
-        self._turn = module.Turn(self.client, ROTATION, bucket)
+        self._turn = TURN(self.client, ROTATION, bucket)
 
     def run(self, count: int = 1) -> None:
         for _ in range(count):
@@ -70,9 +60,9 @@ class Turns:
         return [each["ExportStatus"] for each in self.client.list_exports(TableArn=arn)["ExportSummaries"]]
 
 
-def test_table_outlives_its_retention_until_an_export_of_it_is_complete(cloud: LocalCloud, module: Any) -> None:
+def test_table_outlives_its_retention_until_an_export_of_it_is_complete(cloud: LocalCloud) -> None:
     _create(cloud, "log-default")
-    turns = Turns(cloud, module, "exports")
+    turns = Turns(cloud, "exports")
     turns.run(2)
     cloud.advance(timedelta(days=3))
     # lowers, then exports to a bucket that does not exist, again and again
@@ -92,11 +82,11 @@ def test_table_outlives_its_retention_until_an_export_of_it_is_complete(cloud: L
     assert PAST not in turns.names()
 
 
-def test_table_that_cannot_be_made_does_not_keep_others_from_being_lowered(cloud: LocalCloud, module: Any) -> None:
+def test_table_that_cannot_be_made_does_not_keep_others_from_being_lowered(cloud: LocalCloud) -> None:
     capacity = {"ReadCapacityUnits": 9, "WriteCapacityUnits": 11}
     _create(cloud, "log-2026-01-04", ProvisionedThroughput=capacity)
     _create(cloud, "log-other", ProvisionedThroughput=capacity)
-    turns = Turns(cloud, module, "exports")
+    turns = Turns(cloud, "exports")
     cloud.advance(timedelta(hours=2))
     with pytest.raises(RuntimeError) as error:
         turns.run()
@@ -109,9 +99,9 @@ def test_table_that_cannot_be_made_does_not_keep_others_from_being_lowered(cloud
     assert units == {"log-2026-01-04": 1, "log-other": 11}
 
 
-def test_table_that_cannot_be_seen_does_not_keep_others_from_being_made(cloud: LocalCloud, module: Any) -> None:
+def test_table_that_cannot_be_seen_does_not_keep_others_from_being_made(cloud: LocalCloud) -> None:
     _create(cloud, "log-default")
-    turns = Turns(cloud, module, "exports")
+    turns = Turns(cloud, "exports")
     # on demand, as somebody else made it: it has no capacity to be changed
     _create(cloud, PAST)
     refused = {"Error": {"Code": "InternalServerError", "Message": "try again"}}
