@@ -23,7 +23,6 @@ from tests.cdk_cli import CdkCli, bootstrapped_cloud
 from tests.command import Command
 from tests.constructs.template_view import key
 from tests.deploys.apps import HERE, plain_table, scaled, synthesize, world_table
-from tests.deploys.live import units
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("cloud-migration")]
 
@@ -32,13 +31,14 @@ _ITEM = {"pk": {"S": "visit"}, "page": {"S": "x" * 40_000}}
 
 
 class Visitors:
-    """Writes without a pause and without a retry until told to stop; counts what was written and what was refused."""
+    """Writes without a retry until told to stop; counts what was written and refused, and sees the capacity."""
 
     def __init__(self, dynamodb: Any, table: str) -> None:
         self._dynamodb = dynamodb
         self._table = table
         self._stopped = threading.Event()
         self.written = self.throttled = 0
+        self.capacities: set[int] = set()
         self._thread = threading.Thread(target=self._write)
 
     def __enter__(self) -> Visitors:
@@ -57,6 +57,8 @@ class Visitors:
                 self.written += 1
             except self._dynamodb.exceptions.ProvisionedThroughputExceededException:
                 self.throttled += 1
+            described = self._dynamodb.describe_table(TableName=self._table)["Table"]
+            self.capacities.add(described["ProvisionedThroughput"]["WriteCapacityUnits"])
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +99,8 @@ def test_nothing_is_throttled_while_a_table_leaves_on_demand(
         cli.deploy(after)
     assert visitors.written > 20
     assert (visitors.throttled > 0) is is_throttled
-    assert units(cli.cloud, table)[0][1] == (3_000 if initial else 3)
+    # before target tracking raised it, which it may have done when a slow machine has ended the deploy
+    assert (3_000 if initial else 3) in visitors.capacities
 
 
 TABLES = ("orders", "nightly", "world")
