@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -58,6 +58,21 @@ BOUNDS_STATEMENTS: list[dict[str, Any]] = [
 def joined(value: Any) -> str:
     """A text that CloudFormation puts together, with `<>` in the place of each reference."""
     return "".join(part if isinstance(part, str) else "<>" for part in value["Fn::Join"][1])
+
+
+def resolved(value: Any, ref: Callable[[str], str], attribute: Callable[[str], str]) -> Any:
+    """A part of a template with what *ref* and *attribute* give of the names in the place of its references."""
+    if isinstance(value, list):
+        return [resolved(item, ref, attribute) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "Ref" in value:
+        return ref(value["Ref"])
+    if "Fn::GetAtt" in value:
+        return attribute(value["Fn::GetAtt"][0])
+    if "Fn::Join" in value:
+        return value["Fn::Join"][0].join(resolved(part, ref, attribute) for part in value["Fn::Join"][1])
+    return {name: resolved(item, ref, attribute) for name, item in value.items()}
 
 
 def listed(value: str | list[str]) -> list[str]:

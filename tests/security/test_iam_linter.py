@@ -16,7 +16,16 @@ from aws_cdk import aws_s3 as s3
 from cdk_highwater import BoostCoordinator, HighWaterMark, TaggedTables, ThrottleAwareScaler, manage_capacity
 from tests.cdk_cli import ROOT
 from tests.constructs.jobs import buffered_writes, paced_load, paced_scan
-from tests.constructs.template_view import READ, WRITE, TemplateView, global_table, listed, placed_stack, scalable_table
+from tests.constructs.template_view import (
+    READ,
+    WRITE,
+    TemplateView,
+    global_table,
+    listed,
+    placed_stack,
+    resolved,
+    scalable_table,
+)
 
 with warnings.catch_warnings():
     # it asks for a part of setuptools that has had its day
@@ -79,18 +88,12 @@ def _policies() -> dict[str, dict[str, Any]]:
 
 def _resolved(value: Any, resources: dict[str, Any]) -> Any:
     """*value* with an ARN or a name in the place of each reference."""
-    if isinstance(value, list):
-        return [_resolved(item, resources) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if "Ref" in value:
-        kind = resources.get(value["Ref"], {}).get("Type")
-        return _PSEUDO.get(value["Ref"]) or (_ARNS[kind] if kind == _MACHINE else "jobs")
-    if "Fn::GetAtt" in value:
-        return _ARNS[resources[value["Fn::GetAtt"][0]]["Type"]]
-    if "Fn::Join" in value:
-        return value["Fn::Join"][0].join(_resolved(part, resources) for part in value["Fn::Join"][1])
-    return {name: _resolved(item, resources) for name, item in value.items()}
+
+    def ref(name: str) -> str:
+        kind = resources.get(name, {}).get("Type")
+        return _PSEUDO.get(name) or (_ARNS[kind] if kind == _MACHINE else "jobs")
+
+    return resolved(value, ref, lambda name: _ARNS[resources[name]["Type"]])
 
 
 def _issues(document: dict[str, Any]) -> list[str]:
