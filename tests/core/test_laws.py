@@ -177,7 +177,8 @@ def test_actions_of_windows_that_share_edges_hold_the_bounds_of_every_minute(sch
 @given(schedules())
 def test_floor_is_never_above_the_ceiling_in_timeline_or_actions(schedule: tuple[Plan, int]) -> None:
     plan, start = schedule
-    assert not [finding for finding in check(plan) if finding.severity == "error"]
+    errors = {finding.id for finding in check(plan) if finding.severity == "error"}
+    assert errors <= {"highwater:emptyWindow"}, "a one-off window may lie in an hour that the clocks skip"
     for target, actions in compiled(plan):
         line = timeline(target, instant_at(start), instant_at(start + SIXTY_DAYS))
         assert all(bounds.min <= bounds.max for _, bounds in line)
