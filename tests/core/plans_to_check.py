@@ -6,12 +6,7 @@ import struct
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from highwater.core import (
-    Capacity,
-    Finding,
-    Plan,
-    Window,
-)
+from highwater.core import Capacity, Finding, IndexCapacity, Plan, Window
 
 DEPLOY_TIME: float = struct.unpack(">d", b"\xfb\xff\x00\x00\x00\x00\x00\x01")[0]
 READ = Capacity.autoscaled(min_capacity=11, max_capacity=110)
@@ -21,6 +16,24 @@ NOW = datetime(2027, 5, 6, 7, 8, tzinfo=UTC)
 
 def plan(**changes: Any) -> Plan:
     return Plan(**{"read": READ, "write": WRITE, **changes})
+
+
+def reads(**changes: Any) -> Plan:
+    """A plan whose read capacity is READ with these changes."""
+    return plan(read=Capacity.autoscaled(**{"min_capacity": 11, "max_capacity": 110, **changes}))
+
+
+def writes(**changes: Any) -> Plan:
+    """A plan whose write capacity is WRITE with these changes."""
+    return plan(write=Capacity.autoscaled(**{"min_capacity": 22, "max_capacity": 220, **changes}))
+
+
+def index(name: str = "by_day", **fields: Any) -> IndexCapacity:
+    return IndexCapacity(index_name=name, **fields)
+
+
+def with_indexes(*indexes: IndexCapacity, **changes: Any) -> Plan:
+    return plan(indexes=indexes, **changes)
 
 
 def window(name: str = "load", **changes: Any) -> Window:
