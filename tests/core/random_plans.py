@@ -17,25 +17,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from highwater.core import (
-    Bounds,
-    Capacity,
-    Plan,
-    ScheduledAction,
-    Target,
-    Window,
-    compile_actions,
-)
-from tests.core.aas_model import (
-    DAY,
-    FIRST,
-    Change,
-    changes_only,
-    clock_changes,
-    clock_of,
-    day_minute,
-    instant_at,
-)
+from highwater.core import Bounds, Capacity, Plan, ScheduledAction, Target, Window, compile_actions
+from tests.core.aas_model import DAY, FIRST, Change, changes_only, clock_changes, clock_of, day_minute, instant_at
 from tests.core.examples import examples
 
 DAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
@@ -210,8 +193,9 @@ def ends_of_day(timezone: str) -> SearchStrategy[tuple[bool, int]]:
     return st.tuples(st.just(False), at) | st.tuples(st.just(True), st.integers(1, 90))
 
 
+@lru_cache
 @st.composite
-def _recurring_windows(draw: DrawFn, timezone: str) -> Window:
+def recurring_windows(draw: DrawFn, timezone: str) -> Window:
     start = draw(times_of_day(timezone))
     is_length, end = draw(ends_of_day(timezone))
     return Window.weekly(
@@ -223,11 +207,6 @@ def _recurring_windows(draw: DrawFn, timezone: str) -> Window:
         lead=timedelta(minutes=draw(LEADS)),
         **draw(UNITS),
     )
-
-
-@lru_cache
-def recurring_windows(timezone: str) -> SearchStrategy[Window]:
-    return _recurring_windows(timezone)
 
 
 @lru_cache
@@ -243,10 +222,11 @@ def starts_around(timezone: str) -> SearchStrategy[tuple[bool, int]]:
     return st.tuples(st.just(False), touchy) | st.tuples(st.just(True), anywhere)
 
 
+@lru_cache
 @st.composite
-def _one_off_windows(draw: DrawFn, timezone: str, day: int) -> Window:
+def one_off_windows(draw: DrawFn, timezone: str, around: int) -> Window:
     is_from_day, start = draw(starts_around(timezone))
-    start += day * DAY if is_from_day else 0
+    start += around // DAY * DAY if is_from_day else 0
     return Window.once(
         draw(NAMES),
         start=iso(start),
@@ -255,11 +235,6 @@ def _one_off_windows(draw: DrawFn, timezone: str, day: int) -> Window:
         lead=timedelta(minutes=draw(LEADS)),
         **draw(UNITS),
     )
-
-
-@lru_cache
-def one_off_windows(timezone: str, around: int) -> SearchStrategy[Window]:
-    return _one_off_windows(timezone, around // DAY)
 
 
 @lru_cache
