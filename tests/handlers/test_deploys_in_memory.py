@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,8 +14,7 @@ from highwater.handlers.deploy import handler as deployment
 from highwater.handlers.deploy.response import failure, success
 from highwater_lab.services.timing import Timing
 from tests.memory_aws.account import Account
-from tests.memory_aws.clients import Functions
-from tests.memory_aws.deploys import HOUR, ask, role_for_deploys
+from tests.memory_aws.deploys import HOUR, ask, refuse_two_invocations, role_for_deploys
 from tests.memory_aws.deploys import custom_resource_event as _event
 from tests.memory_aws.tables import BUILD_SECONDS, Table, refused
 
@@ -25,9 +23,7 @@ _PLAN = Plan(
     write=Capacity.autoscaled(min_capacity=3_000, max_capacity=9_000),
     windows=(Window.daily("load", start="05:00", end="06:00", timezone="UTC", read_min=70, write_min=3_400),),
 ).with_indexes(["by_day"])
-_INDEX_WRITE = TargetName("orders", "by_day", Dimension.WRITE)
-
-
+_OUT_OF_REACH = "table orders is {status}, so its capacity and marks cannot be changed"
 _BY_HAND = (
     "if the table is retained, lower its capacity with aws dynamodb update-table; floors of windows are up to 126 RCU "
     "and 800 WCU or 12.87 USD a day (us-east-1) above the base floors"
@@ -56,10 +52,7 @@ def _marks(units: int) -> dict[str, Any]:
 
 def test_index_that_is_being_built_gets_the_capacity_of_its_floor_meanwhile(account: Account) -> None:
     """2: with 1 unit, a build takes days and may throttle the writes of the table."""
-    for target in _PLAN.targets():
-        capacity = target.capacity
-        bounds = Bounds(int(capacity.min_capacity), int(capacity.max_capacity))
-        account.autoscaling.register(TargetName("orders", *target.key), bounds, account.now)
+    account.register("orders", _PLAN)
     assert ask(account, _event(deployment.FLOORS_TYPE, "Create", _floors())).ok
     index = account.tables["orders"].resources["by_day"]
     assert index.units[Dimension.WRITE] == 1, "DynamoDB refuses changes at first"
@@ -101,14 +94,12 @@ def test_capacity_of_an_index_that_is_being_built_is_told_when_nothing_scales_it
     assert ask(account, _event(deployment.AFTERMATH_TYPE, "Delete", _floors())) == success(
         "no capacity was lowered; index 'by_day' of orders stays at 70 RCU and 3400 WCU, which is 63 RCU "
         "and 400 WCU or 6.44 USD a day (us-east-1) more than needed: the index is being built; lower it with aws "
-        "dynamodb update-table",
+        "dynamodb update-table"
     )
 
 
 @pytest.mark.parametrize("request_type", ["Update", "Delete"])
-def test_mark_that_waits_for_an_index_is_not_raised_once_a_deploy_has_taken_it_back(
-    account: Account, request_type: str
-) -> None:
+def test_waiting_mark_is_not_raised_once_a_deploy_has_taken_it_back(account: Account, request_type: str) -> None:
     """2: a mark is charged when it is raised, and never falls."""
     typo, meant = _marks(30_000), _marks(4_000)
     answer = ask(account, _event(deployment.MARKS_TYPE, "Create", typo))
@@ -152,8 +143,7 @@ def test_marks_that_wait_for_an_index_are_raised_when_it_is_built(account: Accou
 
 def test_floors_that_wait_for_an_index_are_reached_when_it_is_built(account: Account) -> None:
     """2: the deploy is answered at once."""
-    for target in _PLAN.targets():
-        account.autoscaling.register(TargetName("orders", *target.key), Bounds(1, 9_000), account.now)
+    account.register("orders", _PLAN, Bounds(1, 9_000))
     began = account.now
     assert ask(account, _event(deployment.FLOORS_TYPE, "Create", _floors())) == success(
         "capacity follows when index 'by_day' is built: index 'by_day' read, index 'by_day' write"
@@ -168,14 +158,8 @@ def test_floors_that_wait_for_an_index_are_reached_when_it_is_built(account: Acc
 @pytest.mark.parametrize(
     ("kind", "answer"),
     [
-        (
-            deployment.MARKS_TYPE,
-            "the marks are left as they are: table orders is {status}, so its capacity and marks cannot be changed",
-        ),
-        (
-            deployment.AFTERMATH_TYPE,
-            f"capacity of orders is left as it is: the table is {{status}}; {_BY_HAND}",
-        ),
+        (deployment.MARKS_TYPE, f"the marks are left as they are: {_OUT_OF_REACH}"),
+        (deployment.AFTERMATH_TYPE, f"capacity of orders is left as it is: the table is {{status}}; {_BY_HAND}"),
         (deployment.FLOORS_TYPE, "nothing to undo: capacity is lowered once its targets are gone"),
     ],
 )
@@ -192,33 +176,18 @@ def test_deletion_does_not_wait_for_a_table_out_of_reach(account: Account, kind:
 def test_raise_of_a_table_out_of_reach_fails_at_once(account: Account) -> None:
     account.tables["orders"].lasting_status = "ARCHIVED"
     answer = ask(account, _event(deployment.MARKS_TYPE, "Create", _marks(4_000)))
-    assert answer == failure("table orders is ARCHIVED, so its capacity and marks cannot be changed")
-
-
-class _LateFunctions(Functions):
-    """Lambda that does not know of a permission before the third call."""
-
-    calls = 0
-
-    def invoke(self, function: str, event: dict[str, Any]) -> None:
-        type(self).calls += 1
-        if type(self).calls < 3:
-            raise refused("AccessDeniedException", f"not authorized to perform: lambda:InvokeFunction on {function}")
-        super().invoke(function, event)
+    assert answer == failure(_OUT_OF_REACH.format(status="ARCHIVED"))
 
 
 @pytest.mark.parametrize("kind", [deployment.FLOORS_TYPE, deployment.MARKS_TYPE, deployment.SCALED_TYPE])
 def test_permission_to_invoke_is_waited_for(account: Account, kind: str) -> None:
     """12: the deploy that adds a scaler extends the role seconds before it is used."""
-    _LateFunctions.calls = 0
-    wrap: Callable[[Any], Any] = account.wrap
-    account.wrap = lambda client: wrap(_LateFunctions(account) if isinstance(client, Functions) else client)
-    for target in _PLAN.targets():
-        name = TargetName("orders", *target.key)
-        account.autoscaling.register(name, Bounds(1, 9_000), account.now)
+    denied = refused("AccessDeniedException", "not authorized to perform: lambda:InvokeFunction")
+    invoked = refuse_two_invocations(account, denied)
+    account.register("orders", _PLAN, Bounds(1, 9_000))
     properties = _marks(4_000) | _floors() | {"Scaler": "arn:of:the:scaler"}
     assert ask(account, _event(kind, "Create", properties)).ok
-    assert _LateFunctions.calls == 3
+    assert len(invoked) == 3
     assert len(account.waiting) == 1
 
 
@@ -229,9 +198,7 @@ def test_permission_to_invoke_is_waited_for(account: Account, kind: str) -> None
         ("dynamodb:DescribeTable", "capacity of orders is left as it is: not authorized to perform: dynamodb:Describe"),
     ],
 )
-def test_capacity_that_cannot_be_looked_at_is_told_with_what_it_may_cost(
-    account: Account, missing: str, start: str
-) -> None:
+def test_capacity_that_cannot_be_read_is_told_with_what_it_may_cost(account: Account, missing: str, start: str) -> None:
     """6: 63 reads and 400 writes of the table, and as many of the index that follows it."""
     account.tables["orders"].built.clear()
     account.roles["deployment"] = role_for_deploys(missing)
@@ -267,10 +234,7 @@ def test_deletion_waits_for_an_index_no_longer_than_its_invocation(account: Acco
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (
-            {"windows": [_PLAN.to_document()["windows"][0] | {"timezone": "EST"}]},
-            "ValueError: unknown timezone 'EST'",
-        ),
+        ({"windows": [_PLAN.to_document()["windows"][0] | {"timezone": "EST"}]}, "ValueError: unknown timezone 'EST'"),
         ({"indexes": [{"name": []}]}, "TypeError: unhashable type: 'list'"),
     ],
     ids=["zone", "index"],

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from highwater.core import Capacity, Dimension, Plan, Window
+from highwater.core import Dimension, Window
 from highwater.core.schedule.bounds import bounds_at
 from tests.memory_aws.account import Account
-from tests.memory_aws.stage import MINUTE, Stage
+from tests.memory_aws.stage import MINUTE, PLAN, Stage
 from tests.memory_aws.wire import Call, at
 
 ZONES = ("UTC", "Asia/Kolkata", "Australia/Lord_Howe", "America/St_Johns", "Europe/Berlin")
@@ -43,11 +44,7 @@ def _windows(draw: st.DrawFn) -> Window:
 def test_what_a_turn_writes_behind_an_edge_is_the_plans_of_that_time(
     window: Window, day: tuple[int, int, int], number: int, before: int, after: int, by_hand: int, *, has_acted: bool
 ) -> None:
-    plan = Plan(
-        read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
-        write=Capacity.autoscaled(min_capacity=12, max_capacity=400),
-        windows=(window,),
-    )
+    plan = replace(PLAN, windows=(window,))
     target = next(each for each in plan.targets() if each.key == (None, Dimension.WRITE))
     noon = datetime(*day, 12, tzinfo=UTC)
     minutes = [noon + minute * MINUTE for minute in range(2 * DAY)]

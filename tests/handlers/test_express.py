@@ -6,26 +6,22 @@ A table may not be found yet, a role not apply, another function not be ready; a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from highwater.core import Bounds, Capacity, Dimension, Plan, Units, Window
+from highwater.core import Bounds, Dimension
 from highwater.core.names import TargetName
 from highwater.handlers.deploy import handler as deployment
 from highwater.handlers.deploy.response import EventOutcome
 from tests.memory_aws.account import Account
 from tests.memory_aws.clients import Functions
-from tests.memory_aws.deploys import ask, custom_resource_event, role_for_deploys
-from tests.memory_aws.tables import Table, refused
+from tests.memory_aws.deploys import ask, custom_resource_event, refuse_two_invocations, role_for_deploys
+from tests.memory_aws.stage import WITH_WINDOW
+from tests.memory_aws.tables import refused
+from tests.memory_aws.wire import Fault, Wire, each, refusal
 
-PLAN = Plan(
-    read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
-    write=Capacity.autoscaled(min_capacity=12, max_capacity=400),
-    windows=(Window.daily("always", start="02:00", end="02:00", timezone="UTC", write_min=140, lead=timedelta(0)),),
-)
 READ, WRITE = (TargetName("orders", None, dimension) for dimension in Dimension)
 ACTION = "dynamodb:DescribeTable"
 ORDERS = "arn:aws:dynamodb:us-east-1:000000000000:table/orders"
@@ -34,21 +30,18 @@ BEGAN, LATER = (datetime(2027, 3, 4, 5, minute, tzinfo=UTC) for minute in (5, 9)
 PAUSE_SECONDS = 30
 
 
-@pytest.fixture
-def account(monkeypatch: pytest.MonkeyPatch) -> Account:
-    """A table whose targets a deploy in express mode has just registered with their base floors."""
-    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "HighwaterDeployment")
-    made = Account(int(datetime(2027, 3, 4, 5, 6, tzinfo=UTC).timestamp()))
-    made.roles["deployment"] = role_for_deploys()
-    made.tables["orders"] = Table.provisioned("orders", {None: Units(9, 200)})
-    for name, bounds in ((READ, Bounds(7, 900)), (WRITE, Bounds(12, 400))):
-        made.autoscaling.register(name, bounds, made.now)
-    made.stack_operation = {"DeploymentConfig": {"Mode": "EXPRESS"}, "LastUpdatedTime": BEGAN}
-    return made
+BASE = {READ: Bounds(7, 900), WRITE: Bounds(12, 400)}
+AS_PLANNED = {READ: Bounds(7, 900), WRITE: Bounds(140, 400)}
+
+
+@pytest.fixture(autouse=True)
+def express(account: Account) -> None:
+    """The deploy is in express mode."""
+    account.stack_operation = {"DeploymentConfig": {"Mode": "EXPRESS"}, "LastUpdatedTime": BEGAN}
 
 
 def _event(kind: str, request: str = "Update") -> dict[str, Any]:
-    properties = {"TableName": "orders", "Plan": PLAN.to_json(), "Actions": "5b1f"}
+    properties = {"TableName": "orders", "Plan": WITH_WINDOW.to_json(), "Actions": "5b1f"}
     if kind == deployment.MARKS_TYPE:
         properties = {"TableName": "orders", "Marks": json.dumps([{"index": None, "read": 13_000, "write": 300}])}
     if kind == deployment.SCALED_TYPE:
@@ -66,7 +59,7 @@ def _updated(account: Account) -> None:
     ((_, outcome),) = account.answers
     assert outcome == EventOutcome(True, "floors are set again when the deploy is over, even if it fails")
     account.serve_waiting()
-    assert _bounds(account) == {READ: Bounds(7, 900), WRITE: Bounds(12, 400)}
+    assert _bounds(account) == BASE
     assert len(account.waiting) == 1
 
 
@@ -76,7 +69,7 @@ def test_floors_are_set_again_when_the_deploy_is_over(account: Account, status: 
     account.stack_status = lambda: status
     account.serve_waiting()
     assert account.waiting == []
-    assert _bounds(account) == {READ: Bounds(7, 900), WRITE: Bounds(140, 400)}
+    assert _bounds(account) == AS_PLANNED
     assert len(account.answers) == 1, "CloudFormation takes no second answer"
 
 
@@ -104,7 +97,7 @@ def test_floors_are_left_to_what_came_after_the_deploy(account: Account, status:
     account.stack_operation["LastUpdatedTime"] = updated
     account.serve_waiting()
     assert account.waiting == []
-    assert _bounds(account) == {READ: Bounds(7, 900), WRITE: Bounds(12, 400)}
+    assert _bounds(account) == BASE
 
 
 def test_deploy_that_does_not_end_is_given_up(account: Account) -> None:
@@ -122,31 +115,17 @@ def test_deploy_in_the_standard_mode_sets_the_floors_itself(account: Account) ->
     assert account.waiting == []
 
 
-class _Unseen:
-    """DynamoDB, which does not find the table before that second."""
-
-    def __init__(self, account: Account, client: Any, until: float) -> None:
-        self._account = account
-        self._client = client
-        self._until = until
-
-    def describe_table(self, **arguments: Any) -> Any:
-        if self._account.now < self._until:
-            text = "Requested resource not found: Table: orders not found"
-            raise refused("ResourceNotFoundException", text)
-        return self._client.describe_table(**arguments)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
+def _fault(account: Account, fault: Fault, operation: str) -> None:
+    """Have every call of an operation meet a fault."""
+    wire = Wire(fault=each(fault, operation))
+    account.wrap = lambda client: client if isinstance(client, Functions) else wire.around(client)
 
 
 def _hide_table(account: Account, seconds: float) -> None:
+    """Have DynamoDB not find the table for so long."""
     until = account.now + seconds
-
-    def wrap(client: Any) -> Any:
-        return _Unseen(account, client, until) if hasattr(client, "describe_table") else client
-
-    account.wrap = wrap
+    missing = refusal("ResourceNotFoundException", "Requested resource not found: Table: orders not found")
+    _fault(account, lambda call: missing(call) if account.now < until else None, "DescribeTable")
 
 
 @pytest.mark.parametrize("kind", [deployment.FLOORS_TYPE, deployment.MARKS_TYPE])
@@ -192,43 +171,17 @@ def test_role_that_does_not_apply_for_two_minutes_fails_the_deploy_with_what_to_
     assert outcome.reason == f"not authorized to perform: {ACTION} on resource: {ORDERS}; {advice}"
 
 
-class _PendingFunctions(Functions):
-    """Lambda, which has not finished creating the function before the third call."""
-
-    calls = 0
-
-    def invoke(self, function: str, event: dict[str, Any]) -> None:
-        type(self).calls += 1
-        if type(self).calls < 3:
-            text = (
-                "The operation cannot be performed at this time. The function is currently in the following state: "
-                "Pending"
-            )
-            raise refused("ResourceConflictException", text, 409)
-        super().invoke(function, event)
-
-
 def test_scaler_that_is_still_being_created_is_waited_for(account: Account) -> None:
-    _PendingFunctions.calls = 0
-    wrap: Callable[[Any], Any] = account.wrap
-    account.wrap = lambda client: wrap(_PendingFunctions(account) if isinstance(client, Functions) else client)
+    text = "The operation cannot be performed at this time. The function is currently in the following state: Pending"
+    refuse_two_invocations(account, refused("ResourceConflictException", text, 409))
     outcome = ask(account, _event(deployment.SCALED_TYPE, "Create"))
     assert outcome == EventOutcome(True, "the scaler looks at orders")
     assert [function for function, _ in account.waiting] == ["scaler"]
 
 
 def test_target_that_stays_busy_fails_the_deploy_with_what_to_do(account: Account) -> None:
-    class Busy:
-        def __init__(self, client: Any) -> None:
-            self._client = client
-
-        def register_scalable_target(self, **_: Any) -> Any:
-            raise refused("ConcurrentUpdateException", "You already have a pending update to an Auto Scaling resource")
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self._client, name)
-
-    account.wrap = lambda client: Busy(client) if hasattr(client, "register_scalable_target") else client
+    busy = refusal("ConcurrentUpdateException", "You already have a pending update to an Auto Scaling resource")
+    _fault(account, busy, "RegisterScalableTarget")
     outcome = ask(account, _event(deployment.FLOORS_TYPE, "Create"))
-    busy = "the invocation has no time left to wait, as AWS was busy with the table or its targets; deploy again"
-    assert outcome == EventOutcome(False, busy)
+    told = "the invocation has no time left to wait, as AWS was busy with the table or its targets; deploy again"
+    assert outcome == EventOutcome(False, told)

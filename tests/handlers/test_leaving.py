@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from highwater.core import Bounds, Capacity, Plan, Units, Window
+from highwater.core import Bounds, Capacity, Plan, Units
 from highwater.core.names import TargetName
 from highwater.handlers.deploy import handler as deployment
 from highwater.handlers.deploy.response import EventOutcome, success
 from tests.memory_aws.deploys import ask, custom_resource_event, role_for_deploys
-from tests.memory_aws.stage import PLAN, Stage
+from tests.memory_aws.stage import PLAN, WITH_WINDOW, Stage
 
-ALWAYS = Window.daily("always", start="02:00", end="02:00", timezone="UTC", write_min=140, lead=timedelta(0))
-WITH_WINDOW = Plan(read=PLAN.read, write=PLAN.write, windows=(ALWAYS,))
 OPEN = Bounds(140, 400)
 
 
@@ -56,7 +54,7 @@ def test_room_that_is_declared_stays_and_is_never_less_than_that_of_70_percent(
 ) -> None:
     stage.consume(orders, 40)
     write = Capacity.autoscaled(min_capacity=12, max_capacity=400, target_utilization_percent=percent)
-    plan = Plan(read=PLAN.read, write=write, windows=(ALWAYS,))
+    plan = replace(WITH_WINDOW, write=write)
     answer = _ask(stage, deployment.AFTERMATH_TYPE, "Delete", {"TableName": "orders", "Plan": plan.to_json()})
     assert answer == success(f"lowered table to 7 RCU and {left} WCU")
 
@@ -93,7 +91,7 @@ def test_floors_are_the_plans_when_windows_are_handed_back_inside_an_open_window
     stage: Stage, orders: TargetName, base: int
 ) -> None:
     """18: the scaler goes and scheduled actions take over, in one deploy, which may change the plan as well."""
-    plan = Plan(read=PLAN.read, write=Capacity.autoscaled(min_capacity=base, max_capacity=500), windows=(ALWAYS,))
+    plan = replace(WITH_WINDOW, write=Capacity.autoscaled(min_capacity=base, max_capacity=500))
     # CloudFormation's order: first it registers the target with its base floor
     stage.register(orders, base, 500)
     before, after = _floors(stage, is_scaled=True), _floors(stage, plan, is_scaled=False)
@@ -118,17 +116,13 @@ def test_rolled_back_deploy_leaves_the_table_with_its_scaler(stage: Stage, order
     assert stage.bounds(orders) == OPEN
 
 
-def test_scaler_that_goes_alone_leaves_the_floors_without_the_windows_that_it_held(
-    stage: Stage, orders: TargetName
-) -> None:
+def test_scaler_that_goes_alone_leaves_floors_without_the_windows_it_held(stage: Stage, orders: TargetName) -> None:
     """18: nothing would close them."""
     assert _ask(stage, deployment.SCALED_TYPE, "Delete", _scaled(stage)) == success("table write to 12..400")
     assert stage.bounds(orders) == Bounds(12, 400)
 
 
-def test_table_that_is_replaced_stays_with_its_scaler_until_its_plan_is_deleted(
-    stage: Stage, orders: TargetName
-) -> None:
+def test_replaced_table_stays_with_its_scaler_until_its_plan_is_deleted(stage: Stage, orders: TargetName) -> None:
     """A rollback may need the old table again, and does not reach the resource that would take a note back."""
     stage.table("successor", units=(9, 140))
     before, after = _floors(stage, is_scaled=True), _floors(stage, table="successor", is_scaled=False)

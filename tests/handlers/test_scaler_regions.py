@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from highwater.aws.region import AwsRegion
 from highwater.core import Bounds, Window
 from highwater.core.scaler.attention import is_full_tick, is_other_scalers_tick
 from highwater.core.scaler.plan import FINDER_TAG
@@ -16,7 +15,7 @@ from highwater.handlers.deploy import handler as deployment
 from highwater.handlers.deploy.waiting import Patience
 from highwater.handlers.scaler.run import Options
 from tests.memory_aws.deploys import custom_resource_event
-from tests.memory_aws.stage import MINUTE, PLAN, Stage
+from tests.memory_aws.stage import MINUTE, PLAN, WITH_WINDOW, Stage
 from tests.memory_aws.wire import no_connection
 
 PLANNED, BY_HAND = Bounds(12, 400), Bounds(2, 400)
@@ -45,9 +44,7 @@ def test_tables_of_one_name_in_two_regions_are_two(stage: Stage, dublin: Stage) 
     assert (stage.bounds(orders), dublin.bounds(orders)) == (BY_HAND, PLANNED)
 
 
-def test_region_that_does_not_answer_touches_no_other_and_its_tables_are_tried_again(
-    stage: Stage, dublin: Stage
-) -> None:
+def test_region_without_an_answer_touches_no_other_and_its_tables_are_tried_again(stage: Stage, dublin: Stage) -> None:
     here = stage.table("here", floor=2)
     dublin.table("there")
     dublin.wire.fault = no_connection
@@ -101,20 +98,20 @@ def test_deploy_has_the_scaler_look_at_the_table(region: str | None, label: str)
         assert invoked == [("arn:of:the:scaler", {"highwater": "tables", "tables": [label]})]
 
 
-def test_scaler_that_goes_leaves_the_floors_of_the_plan_in_each_region(stage: Stage, dublin: Stage) -> None:
-    orders = dublin.table("orders", floor=88)
-    properties = {"TableName": "orders", "Plan": PLAN.to_json(), "Scaler": "arn:of:the:scaler", "Region": DUBLIN}
-
-    def adapter(region: str | None) -> AwsRegion:
-        return stage.region_of(region)
-
+def _deleted(stage: Stage) -> tuple[bool, str, list[Any]]:
+    """Whether the scaler of a table in Dublin could be deleted, why, and whom the function invoked."""
     answer, invoked = _served(
         "Delete",
-        properties,
-        dynamodb=lambda region: adapter(region).clients.dynamodb,
-        autoscaling=lambda region: adapter(region).clients.autoscaling,
+        {"TableName": "orders", "Plan": PLAN.to_json(), "Scaler": "arn:of:the:scaler", "Region": DUBLIN},
+        dynamodb=lambda region: stage.region_of(region).clients.dynamodb,
+        autoscaling=lambda region: stage.region_of(region).clients.autoscaling,
     )
-    assert (answer.ok, answer.reason, invoked) == (True, "table write to 12..400", [])
+    return answer.ok, answer.reason, invoked
+
+
+def test_scaler_that_goes_leaves_the_floors_of_the_plan_in_each_region(stage: Stage, dublin: Stage) -> None:
+    orders = dublin.table("orders", floor=88)
+    assert _deleted(stage) == (True, "table write to 12..400", [])
     assert dublin.bounds(orders) == PLANNED
 
 
@@ -122,19 +119,11 @@ def test_replica_that_became_a_table_of_its_own_has_the_plans_floors_and_its_tar
     stage: Stage, dublin: Stage
 ) -> None:
     """A replica that is disassociated keeps all but its replication; only a deploy tells Highwater that it is gone."""
-    window = Window.daily("always", start="02:00", end="02:00", timezone="UTC", write_min=140)
-    orders = dublin.table("orders", replace(PLAN, windows=(window,)))
+    orders = dublin.table("orders", WITH_WINDOW)
     stage.run("eu-west-1/orders")
     assert dublin.bounds(orders) == Bounds(140, 400), "until then it is scaled like before"
-    properties = {"TableName": "orders", "Plan": PLAN.to_json(), "Scaler": "arn:of:the:scaler", "Region": DUBLIN}
     del stage.account.parameters[dublin.parameter("orders")]
-    answer, _ = _served(
-        "Delete",
-        properties,
-        dynamodb=lambda region: stage.region_of(region).clients.dynamodb,
-        autoscaling=lambda region: stage.region_of(region).clients.autoscaling,
-    )
-    assert (answer.ok, answer.reason) == (True, "table write to 12..400")
+    assert _deleted(stage) == (True, "table write to 12..400", [])
     dublin.consume(orders, 49)
     stage.run("eu-west-1/orders")
     assert dublin.bounds(orders) == PLANNED, "the scaler has forgotten it, and target tracking goes on"

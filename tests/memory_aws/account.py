@@ -13,6 +13,7 @@ from highwater.aws import tags as tagged
 from highwater.aws.cloudwatch import DatapointRate
 from highwater.aws.parameters import ScaledPlans
 from highwater.aws.region import AwsRegion, Clients
+from highwater.core import Bounds, Plan
 from highwater.core.names import TargetName
 from highwater.handlers.deploy.handler import Deployment
 from highwater.handlers.deploy.response import EventOutcome
@@ -75,12 +76,11 @@ class Account:
         surges: Units that targets consumed in single minutes.
         throttles: Requests of targets that were throttled in single minutes.
         roles: The roles of the functions, by the names `deployment` and `scaler`.
-        stack_status: Tells the status of the stack.
         wrap: Stands in front of each client of the function for deploys.
         scaler_name: The name that the scaler's function was given.
         scaler: The name of the scaler that runs, `None` while none does.
-        stack_status: The status of the stack that DescribeStacks returns.
-        stack_operation: What it returns besides, such as `DeploymentConfig` and `LastUpdatedTime`.
+        stack_status: Tells the status of the stack that DescribeStacks returns.
+        stack_operation: What that returns besides, such as `DeploymentConfig` and `LastUpdatedTime`.
         waiting: Events that were handed to a function and not served yet.
         answers: What CloudFormation was answered.
     """
@@ -105,6 +105,12 @@ class Account:
 
     def __post_init__(self) -> None:
         self.autoscaling = Autoscaling(self.tables)
+
+    def register(self, table: str, plan: Plan, bounds: Bounds | None = None) -> None:
+        """Register a plan's targets with these bounds, by default those that they have outside of windows."""
+        for target in plan.targets():
+            base = Bounds(int(target.capacity.min_capacity), int(target.capacity.max_capacity))
+            self.autoscaling.register(TargetName(table, *target.key), bounds or base, self.now)
 
     def at(self) -> datetime:
         """The time as an instant."""

@@ -68,13 +68,6 @@ class Bench:
         """Provision, as somebody else would."""
         tables.set_capacity(self.dynamodb, table, index, units)
 
-    def spend_decreases(self, table: str, index: str | None = None, count: int = 4) -> None:
-        """Use up the day's free decreases, ending at the capacity it starts from."""
-        home = self.capacities(table)[index]
-        for _ in range(count):
-            self.provision(table, Units(home.read, home.write + 1), index)
-            self.provision(table, home, index)
-
     def register(
         self, table: str, read: tuple[int, int] | None, write: tuple[int, int] | None, index: str | None = None
     ) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from itertools import count
 
+from botocore.exceptions import ClientError
+
 from highwater.handlers.deploy.response import EventOutcome
 from tests.memory_aws.account import Account, Role
+from tests.memory_aws.clients import Functions
 from tests.memory_aws.tables import Document
 
 HOUR = 3600
@@ -62,3 +65,18 @@ def ask(account: Account, event: Document) -> EventOutcome:
 
 def _is_same(answered: Document, asked: Document) -> bool:
     return bool(answered["RequestId"] == asked["RequestId"])
+
+
+def refuse_two_invocations(account: Account, error: ClientError) -> list[str]:
+    """Have Lambda refuse the first two invocations with this error; return the list of functions that are invoked."""
+    invoked: list[str] = []
+
+    class LateFunctions(Functions):
+        def invoke(self, function: str, event: Document) -> None:
+            invoked.append(function)
+            if len(invoked) < 3:
+                raise error
+            super().invoke(function, event)
+
+    account.wrap = lambda client: LateFunctions(account) if isinstance(client, Functions) else client
+    return invoked

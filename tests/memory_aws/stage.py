@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from highwater.aws.observe import NOTHING_KEPT, Kept
-from highwater.core import Bounds, Capacity, Dimension, Plan, Units
+from highwater.core import Bounds, Capacity, Dimension, Plan, Units, Window
 from highwater.core.names import TargetName, plan_parameter
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater.handlers.scaler.gather import RunOutcome
@@ -26,6 +26,9 @@ PLAN = Plan(
     read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
     write=Capacity.autoscaled(min_capacity=12, max_capacity=400),
 )
+_ALWAYS = Window.daily("always", start="02:00", end="02:00", timezone="UTC", write_min=140, lead=timedelta(0))
+# a plan whose window is always open
+WITH_WINDOW = replace(PLAN, windows=(_ALWAYS,))
 _ALARM_ARN = "arn:aws:cloudwatch:us-east-1:000000000000:alarm:Highwater"
 
 
@@ -86,12 +89,10 @@ class Stage:
         if plan is None:
             return target_of_writes
         self.store(name, ScaledPlan(table=name, mode=mode, plan=plan).to_json())
+        if mode.moves_floors:
+            self.account.register(name, plan)
         for target in plan.targets():
-            target_name = TargetName(name, *target.key)
-            if mode.moves_floors:
-                capacity = target.capacity
-                self.register(target_name, int(capacity.min_capacity), int(capacity.max_capacity))
-            self.put_alarm(target_name)
+            self.put_alarm(TargetName(name, *target.key))
         if floor is not None:
             self.register(target_of_writes, floor, self.bounds(target_of_writes).max)
         return target_of_writes
@@ -184,10 +185,7 @@ class Stage:
 
     def alarm(self, name: TargetName) -> RunOutcome:
         """Serve the alarm of a target."""
-        metric = {
-            "name": f"Consumed{name.dimension.title()}CapacityUnits",
-            "dimensions": {"TableName": name.table},
-        }
+        metric = {"name": f"Consumed{name.dimension.title()}CapacityUnits", "dimensions": {"TableName": name.table}}
         metrics = [{"id": "m1", "metricStat": {"metric": metric}}]
         alarm = {"source": "aws.cloudwatch", "alarmArn": _ALARM_ARN}
         return self.serve(alarm | {"alarmData": {"configuration": {"metrics": metrics}}})

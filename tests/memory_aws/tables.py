@@ -41,7 +41,6 @@ class Table:
     Attributes:
         timing: How long its changes take.
         lasting_status: A status that lasts, empty for none.
-        shows_marks: Whether DescribeTable tells of warm throughput.
         replica_regions: The regions of a global table's replicas, this one among them.
     """
 
@@ -51,7 +50,6 @@ class Table:
     tags: dict[str, str] = field(default_factory=dict)
     timing: Timing = field(default_factory=Timing)
     lasting_status: str = ""
-    shows_marks: bool = True
     replica_regions: tuple[str, ...] = ()
 
     @classmethod
@@ -135,19 +133,14 @@ class Table:
         """What DescribeTable answers."""
         described = self._document(None, at) | {"TableArn": self.arn, "TableName": self.name}
         building = any(self.is_building(index, at) for index in self.resources)
-        is_changing = building or self.resources[None].is_changing(at)
-        described["TableStatus"] = self.lasting_status or ("UPDATING" if is_changing else "ACTIVE")
+        described["TableStatus"] = self.lasting_status or _status(building or self.resources[None].is_changing(at))
         indexes = [
             self._document(index, at)
             | {
                 "IndexName": index,
-                "IndexStatus": "CREATING"
-                if self.is_building(index, at)
-                else "UPDATING"
-                if self.resources[index].is_changing(at)
-                else "ACTIVE",
+                "IndexStatus": "CREATING" if self.is_building(index, at) else _status(control.is_changing(at)),
             }
-            for index in self.resources
+            for index, control in self.resources.items()
             if index is not None
         ]
         replicas = [{"RegionName": region, "ReplicaStatus": "ACTIVE"} for region in self.replica_regions]
@@ -168,8 +161,8 @@ class Table:
         if control.last_increase is not None:
             throughput["LastIncreaseDateTime"] = datetime.fromtimestamp(control.last_increase, UTC)
         warm: Document = {f"{dimension.title()}UnitsPerSecond": control.mark[dimension] for dimension in Dimension}
-        warm["Status"] = "UPDATING" if control.is_warming(at) else "ACTIVE"
-        return {"ProvisionedThroughput": throughput} | ({"WarmThroughput": warm} if self.shows_marks else {})
+        warm["Status"] = _status(control.is_warming(at))
+        return {"ProvisionedThroughput": throughput, "WarmThroughput": warm}
 
 
 @dataclass
@@ -223,6 +216,10 @@ class TablesClient:
         if name not in self.tables:
             raise refused("ResourceNotFoundException", f"Requested resource not found: Table: {name} not found")
         return self.tables[name]
+
+
+def _status(is_changing: bool) -> str:
+    return "UPDATING" if is_changing else "ACTIVE"
 
 
 def _above_quota(index: str | None, wanted: dict[Dimension, int]) -> ClientError:

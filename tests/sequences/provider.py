@@ -15,6 +15,7 @@ from highwater.handlers.deploy.response import physical_id as physical_id_of
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.update_table import CapacityControl
 from tests.memory_aws.account import Account
+from tests.memory_aws.deploys import ask, custom_resource_event
 from tests.memory_aws.tables import BUILD_SECONDS, Table
 from tests.sequences.cloudformation import ROLLED_BACK_BUT_FOR_CLEANUP, STACK_ID, Document, FailedError
 
@@ -27,7 +28,6 @@ _STATEMENTS = "AWS::IAM::Policy"
 _FUNCTION = "AWS::Lambda::Function"
 _SCALER = "AWS::Scheduler::Schedule"
 _DEPLOYMENT = "HighwaterDeploymentFunction"
-_HOUR = 3600
 
 
 @dataclass
@@ -190,27 +190,9 @@ class AccountProvider:
         self, request: str, logical_id: str, kind: str, properties: Document, before: Document | None, physical_id: str
     ) -> str:
         """Send an event to the function, wait for the answer, and return the physical id in it."""
-        account = self.account
-        event = {
-            "RequestType": request,
-            "ResourceType": kind,
-            "LogicalResourceId": logical_id,
-            "StackId": STACK_ID,
-            "RequestId": f"{next(self._numbers)}",
-            "ResponseURL": "https://cloudformation.invalid/",
-            "ResourceProperties": properties,
-        }
-        event |= {"PhysicalResourceId": physical_id} if physical_id else {}
-        event |= {} if before is None else {"OldResourceProperties": before}
-        already = len(account.answers)
-        asked = account.now
-        account.serve(event)
-        while not any(answered["RequestId"] == event["RequestId"] for answered, _ in account.answers[already:]):
-            assert account.waiting, f"nobody answers {request} of {logical_id}"
-            assert account.now - asked < _HOUR, f"no answer to {request} of {logical_id} in an hour"
-            account.serve_waiting()
-        answers = account.answers[already:]
-        (outcome,) = [found for answered, found in answers if answered["RequestId"] == event["RequestId"]]
+        event = custom_resource_event(kind, request, properties, before, logical_id)
+        event |= {"StackId": STACK_ID, "PhysicalResourceId": physical_id} if physical_id else {"StackId": STACK_ID}
+        outcome = ask(self.account, event)
         self._note(request, logical_id, outcome)
         return physical_id_of(event)
 

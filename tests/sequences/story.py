@@ -46,13 +46,9 @@ _DEPLOYMENT = "HighwaterDeploymentFunction"
 @cache
 def _synthesized(name: str, is_later: bool = False) -> Synthesized:
     # only a one-off window makes a difference
-    has_past = is_later and any(not window.is_recurring for window in DECLARATIONS[name].windows)
-    return synthesize(DECLARATIONS[name], LATER) if has_past else _synthesized_early(name)
-
-
-@cache
-def _synthesized_early(name: str) -> Synthesized:
-    return synthesize(DECLARATIONS[name], BEGIN)
+    if is_later and all(window.is_recurring for window in DECLARATIONS[name].windows):
+        return _synthesized(name)
+    return synthesize(DECLARATIONS[name], LATER if is_later else BEGIN)
 
 
 def _declaration() -> st.SearchStrategy[str | None]:

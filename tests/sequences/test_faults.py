@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
 import pytest
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
-from highwater.core import Bounds, Capacity, Dimension, Plan, Units, Window
-from highwater.core.names import TargetName, plan_parameter
+from highwater.core import Bounds, Capacity, Dimension, Plan, Units
+from highwater.core.names import plan_parameter
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater.handlers.deploy import handler as deployment
 from highwater.handlers.deploy.response import EventOutcome
 from tests.memory_aws.account import Account
 from tests.memory_aws.deploys import ask, custom_resource_event, role_for_deploys
+from tests.memory_aws.stage import WITH_WINDOW
 from tests.memory_aws.tables import Document, Table, refused
 from tests.memory_aws.wire import Call, Fault, Wire
 
@@ -85,12 +86,7 @@ def _in(weather: Weather) -> Fault:
     return fault
 
 
-PLAN = Plan(
-    read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
-    write=Capacity.autoscaled(min_capacity=12, max_capacity=400),
-    windows=(Window.daily("always", start="02:00", end="02:00", timezone="UTC", write_min=140, lead=timedelta(0)),),
-)
-HIGHER = Plan(read=PLAN.read, write=Capacity.autoscaled(min_capacity=31, max_capacity=500), windows=PLAN.windows)
+HIGHER = replace(WITH_WINDOW, write=Capacity.autoscaled(min_capacity=31, max_capacity=500))
 PARAMETER = plan_parameter("scaler", "orders")
 
 
@@ -110,9 +106,9 @@ def _scaled(plan: Plan) -> Document:
 # The properties of the first deploy and of the second.
 KINDS: dict[str, tuple[Document, Document]] = {
     deployment.MARKS_TYPE: (_marks(300), _marks(_MARK)),
-    deployment.FLOORS_TYPE: (_floors(PLAN), _floors(HIGHER)),
-    deployment.AFTERMATH_TYPE: (_floors(PLAN), _floors(HIGHER)),
-    deployment.SCALED_TYPE: (_scaled(PLAN), _scaled(HIGHER)),
+    deployment.FLOORS_TYPE: (_floors(WITH_WINDOW), _floors(HIGHER)),
+    deployment.AFTERMATH_TYPE: (_floors(WITH_WINDOW), _floors(HIGHER)),
+    deployment.SCALED_TYPE: (_scaled(WITH_WINDOW), _scaled(HIGHER)),
 }
 
 
@@ -128,9 +124,8 @@ class Run:
         self.account = Account(int(datetime(2027, 3, 4, 5, 6, 7, tzinfo=UTC).timestamp()))
         self.account.roles["deployment"] = role_for_deploys()
         self.account.tables["orders"] = Table.provisioned("orders", dict.fromkeys([None, "by_day"], Units(9, 140)))
-        for name in (TargetName("orders", None, dimension) for dimension in Dimension):
-            self.account.autoscaling.register(name, Bounds(7, 900), self.account.now)
-        self.account.parameters[PARAMETER] = ScaledPlan(table="orders", mode=Mode.FLOOR, plan=PLAN).to_json()
+        self.account.register("orders", WITH_WINDOW, Bounds(7, 900))
+        self.account.parameters[PARAMETER] = ScaledPlan(table="orders", mode=Mode.FLOOR, plan=WITH_WINDOW).to_json()
         status = self.random.choice(["UPDATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE"])
         self.account.stack_status = lambda: status
 
