@@ -118,6 +118,12 @@ class World:
         return self.floor
 
     @property
+    def schedule(self) -> dict[str, Any]:
+        """The only schedule."""
+        (made,) = self.scheduler.schedules.values()
+        return made
+
+    @property
     def floor(self) -> int:
         return self.stage.bounds(ORDERS).min
 

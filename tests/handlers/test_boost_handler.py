@@ -9,14 +9,10 @@ import pytest
 
 from highwater.handlers.coordinator.call import RefusedError, read_pulse_event
 from highwater.handlers.coordinator.handler import handler
-from tests.handlers.test_boost_calls import ARN, ROOT
+from tests.handlers.test_boost_calls import ROOT, request_of
 
+LIST = '{"do": "list", "table": "orders"}'
 EVENT = {"detail-type": "Highwater Boost", "source": "acme.loader", "id": "0-1-2", "detail": {"table": "orders"}}
-
-
-def _request(arn: str) -> dict[str, Any]:
-    context = {"http": {"method": "POST"}, "authorizer": {"iam": {"userArn": arn}}}
-    return {"requestContext": context, "body": '{"do": "list", "table": "orders"}'}
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +29,7 @@ def metrics_of_nightly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("metrics_of_nightly")
 def test_refusal_is_an_answer_in_json(capsys: pytest.CaptureFixture[str]) -> None:
-    answer = handler(_request(ROOT), None)
+    answer = handler(request_of(LIST, ROOT), None)
     assert (answer["statusCode"], json.loads(answer["body"])) == (
         403,
         {"error": f"only roles and users may boost, and the caller is {ROOT}; assume a role that has grant_boost"},
@@ -44,7 +40,7 @@ def test_refusal_is_an_answer_in_json(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_failure_is_told_a_job_without_its_details() -> None:
-    answer = handler(_request(ARN), None)
+    answer = handler(request_of(LIST), None)
     assert (answer["statusCode"], json.loads(answer["body"])) == (
         500,
         {"error": "the coordinator failed, its log says why: KeyError"},

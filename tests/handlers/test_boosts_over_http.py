@@ -21,7 +21,7 @@ from highwater.aws.coordinator_table import LeaseTable
 from highwater.handlers.coordinator.call import RefusedError, read_request
 from highwater_lab.local import LocalCloud
 from tests.handlers.boost_world import World
-from tests.handlers.test_boost_calls import ARN
+from tests.handlers.test_boost_calls import request_of
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("cloud-scaler")]
 _REQUESTS = 200
@@ -73,10 +73,9 @@ def url(world: RealLeases) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"])).decode()
-            context = {"http": {"method": "POST"}, "authorizer": {"iam": {"userArn": ARN}}}
             coordinator = replace(world.coordinator(), pause=_pause)
             try:
-                status, document = 200, coordinator.serve(read_request({"requestContext": context, "body": body}))
+                status, document = 200, coordinator.serve(read_request(request_of(body)))
             except RefusedError as refused:
                 # the lease table throttles so many at once on a slow machine; the client asks again
                 status, document = refused.status, {"error": str(refused)}

@@ -10,20 +10,21 @@ from typing import Any
 import pytest
 
 from highwater.aws.coordinator_table import TableLeases
-from highwater.core import Dimension, IndexCapacity, Plan
-from highwater.core.boosts import BoostCap, Caller, Lease
+from highwater.core import Dimension, Plan
+from highwater.core.boosts import BoostCap, Caller
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater.handlers.coordinator import handler
 from highwater.handlers.coordinator.call import Call, RefusedError
+from tests.core.leases import lease
 from tests.handlers import boost_world
-from tests.handlers.boost_world import DAY, LOADER, ORDERS, PLAN, SMALL, World
+from tests.handlers.boost_world import DAY, LOADER, ORDERS, PLAN, SECOND, SMALL, World
+from tests.handlers.test_boost_calls import request_of
 from tests.memory_aws.leases import refused
 from tests.memory_aws.stage import MINUTE, NOW
 from tests.memory_aws.wire import Call as Wired
 from tests.memory_aws.wire import Fault, each, lost_answer, refusal, rewritten
 
-SECOND = timedelta(seconds=1)
 GRANT = "give it grant_boost in the CDK app, and deploy"
 PULSING = Caller("123456789012:role/Service")
 
@@ -36,8 +37,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def _indexed(count: int) -> Plan:
-    indexes = tuple(IndexCapacity(index_name=f"by_attribute_{number:02}") for number in range(count))
-    return Plan(read=PLAN.read, write=PLAN.write, indexes=indexes)
+    return PLAN.with_indexes(f"by_attribute_{number:02}" for number in range(count))
 
 
 # --- a boost's floor comes down, whatever happens at its end
@@ -48,26 +48,16 @@ def test_pause_over_the_end_of_a_boost_is_healed_when_scaling_is_resumed(world: 
     world.stage.pause(ORDERS)
     assert [world.tick(minutes) for minutes in (10, 60, 600, 30 * 1_440)] == [112, 112, 112, 112]
     world.stage.pause(ORDERS, is_paused=False)
-    assert world.tick(1) == 12
-    assert world.scheduler.schedules == {}
+    assert (world.tick(1), world.scheduler.schedules) == (12, {})
 
 
 def test_refusals_of_auto_scaling_for_hours_after_the_end_are_healed(world: World) -> None:
     world.ask()
     world.stage.advance(10 * MINUTE)
-    world.stage.wire.fault = lambda call: (
-        _raise(refused("ThrottlingException", "RegisterScalableTarget"))
-        if call.operation == "RegisterScalableTarget"
-        else None
-    )
+    world.stage.wire.fault = _REFUSED
     assert [world.tick(minutes) for minutes in (1, 15, 240)] == [112, 112, 112]
     world.stage.wire.reset()
-    assert world.tick(1) == 12
-    assert world.scheduler.schedules == {}
-
-
-def _raise(error: Exception) -> Any:
-    raise error
+    assert (world.tick(1), world.scheduler.schedules) == (12, {})
 
 
 def test_schedule_of_a_boost_that_is_over_ends_while_another_is_live(world: World) -> None:
@@ -75,8 +65,7 @@ def test_schedule_of_a_boost_that_is_over_ends_while_another_is_live(world: Worl
     world.ask(id="nightly-2", write=50, minutes=30)
     assert world.tick(6) == 62
     assert len(world.scheduler.schedules) == 1
-    assert world.tick(25) == 12
-    assert world.scheduler.schedules == {}
+    assert (world.tick(25), world.scheduler.schedules) == (12, {})
 
 
 def test_several_schedules_run_one_turn(world: World) -> None:
@@ -89,16 +78,7 @@ def test_several_schedules_run_one_turn(world: World) -> None:
 
 
 def test_schedule_stays_where_a_refused_delivery_ends_while_a_second_one_is_granted(world: World) -> None:
-    other = Lease(
-        id="nightly-2",
-        table="orders",
-        index=None,
-        dimension=Dimension.WRITE,
-        units=3_988,
-        start=NOW,
-        end=NOW + DAY,
-        owner=SMALL.name,
-    )
+    other = lease(id="nightly-2", units=3_988, start=NOW, end=NOW + DAY, owner=SMALL.name)
 
     def take_all(operation: str) -> None:
         if operation == "update_item":
@@ -114,8 +94,7 @@ def test_schedule_stays_where_a_refused_delivery_ends_while_a_second_one_is_gran
     world.dynamodb.before, world.scheduler.before = take_all, arrive_again
     assert world.ask()["outcome"] == "refused"
     assert world.floor == 112
-    assert world.tick(11) == 12
-    assert world.scheduler.schedules == {}
+    assert (world.tick(11), world.scheduler.schedules) == (12, {})
 
 
 def test_schedule_is_made_anew_where_a_run_deletes_it_before_the_boost_is_written(world: World) -> None:
@@ -132,6 +111,9 @@ def test_schedule_is_made_anew_where_a_run_deletes_it_before_the_boost_is_writte
     assert world.scheduler.schedules == {}
 
 
+BY_ATTRIBUTE = TargetName("orders", "by_attribute_00", Dimension.WRITE)
+
+
 def _no_data(document: dict[str, Any]) -> None:
     for result in document["MetricDataResults"]:
         result["Timestamps"], result["Values"] = [], []
@@ -139,6 +121,11 @@ def _no_data(document: dict[str, Any]) -> None:
 
 _MISSING = each(rewritten(_no_data), "GetMetricData")
 _REFUSED = each(refusal("ThrottlingException", "it rests"), "RegisterScalableTarget")
+
+
+def _recorded(world: World) -> dict[Any, int]:
+    """The boosts' part of floors, as the lease table has it."""
+    return dict(world.leases.read("orders").boosted)
 
 
 def _without_data() -> World:
@@ -176,17 +163,16 @@ def test_boosts_part_of_a_floor_that_could_not_be_raised_is_not_recorded() -> No
     world = _without_data()
     world.stage.wire.fault = lambda call: _MISSING(call) or _REFUSED(call)
     world.ask(minutes=30)
-    assert (world.floor, dict(world.leases.read("orders").boosted)) == (190, {})
+    assert (world.floor, _recorded(world)) == (190, {})
     world.stage.wire.fault = _MISSING
     assert world.tick(1) == 290
-    assert dict(world.leases.read("orders").boosted) == {(None, Dimension.WRITE): 100}
+    assert _recorded(world) == {(None, Dimension.WRITE): 100}
 
 
 @pytest.mark.parametrize("fault", [refusal("ThrottlingException", "it rests"), lost_answer])
 def test_floor_does_not_climb_while_that_of_an_index_cannot_be_set_and_no_data_comes(fault: Fault) -> None:
     world = World(Mode.FLOOR, plan=_indexed(1))
-    index = TargetName("orders", "by_attribute_00", Dimension.WRITE)
-    for target, units in ((ORDERS, 190), (index, 170)):
+    for target, units in ((ORDERS, 190), (BY_ATTRIBUTE, 170)):
         world.stage.consume(target, units)
     assert world.run() == 190
 
@@ -198,19 +184,19 @@ def test_floor_does_not_climb_while_that_of_an_index_cannot_be_set_and_no_data_c
     world.ask(minutes=30)
     assert [world.tick(1) for _ in range(3)] == [290, 290, 290]
     world.stage.wire.fault = _MISSING
-    assert (world.tick(1), world.stage.bounds(index).min) == (290, 270)
-    assert (world.tick(30), world.stage.bounds(index).min) == (190, 170)
+    assert (world.tick(1), world.stage.bounds(BY_ATTRIBUTE).min) == (290, 270)
+    assert (world.tick(30), world.stage.bounds(BY_ATTRIBUTE).min) == (190, 170)
 
 
 def test_capacity_that_could_not_be_set_is_not_recorded_as_a_boosts() -> None:
     world = World(Mode.DIRECT)
     world.stage.wire.fault = each(refusal("ResourceInUseException", "it is being updated"), "UpdateTable")
     world.ask(minutes=30)
-    assert dict(world.leases.read("orders").boosted) == {}
+    assert _recorded(world) == {}
     world.stage.wire.reset()
     world.tick_schedules(1)
     assert world.stage.capacity("orders").write == 112
-    assert dict(world.leases.read("orders").boosted) == {(None, Dimension.WRITE): 100}
+    assert _recorded(world) == {(None, Dimension.WRITE): 100}
 
 
 _BOOST = '"id":"nightly-2","table":"orders","owner":"x","end":"2027-03-04T12:00:00Z"'
@@ -253,14 +239,6 @@ def test_table_whose_item_of_boosts_makes_no_sense_is_scaled_on(attribute: str, 
 
 
 # --- room for others
-
-
-def test_nobody_books_further_ahead_than_a_week(world: World) -> None:
-    assert world.refusal(caller=SMALL, write=1, at="2099-01-01T00:00:00Z") == (
-        400,
-        "orders: a boost at 2099-01-01 00:00 UTC; allowed: up to 7 days ahead; declare a window for what is known "
-        "longer before",
-    )
 
 
 @pytest.mark.parametrize(("indexes", "most"), [(0, 300), (5, 269), (20, 104)])
@@ -380,9 +358,8 @@ def test_short_boosts_of_an_hour_fit_also_with_many_indexes() -> None:
 
 def test_cap_of_an_index_that_is_written_more_than_its_table_is_that_much_higher() -> None:
     world = World(plan=_indexed(1))
-    by_attribute = TargetName("orders", "by_attribute_00", Dimension.WRITE)
     world.stage.consume(ORDERS, 200)
-    world.stage.consume(by_attribute, 300)
+    world.stage.consume(BY_ATTRIBUTE, 300)
 
     def granted(**members: Any) -> list[int]:
         return [target["units"] for target in world.ask(caller=SMALL, **members)["targets"]]
@@ -404,9 +381,7 @@ def test_list_of_boosts_with_long_reasons_fits_into_an_answer_and_is_not_logged(
         world.ask(id=f"booking-{number}", write=1, minutes=1, at=at.isoformat(), reason="\U0001f600" * 200)
     monkeypatch.setattr(handler, "_coordinator", lambda _: world.coordinator())
     monkeypatch.setenv("HIGHWATER_SCALER", "boosts")
-    arn = "arn:aws:sts::123456789012:assumed-role/Loader/job"
-    context = {"http": {"method": "POST"}, "authorizer": {"iam": {"userArn": arn}}}
-    answer = handler.handler({"requestContext": context, "body": '{"do": "list", "table": "orders"}'}, None)
+    answer = handler.handler(request_of('{"do": "list", "table": "orders"}'), None)
     assert len(json.loads(answer["body"])["boosts"]) == 52 * 21
     # the share of one caller; three and a half of these fit into the item, and into the 6 MB of an answer
     assert len(answer["body"].encode()) * 3.5 < 6 * 1_024**2
@@ -415,6 +390,10 @@ def test_list_of_boosts_with_long_reasons_fits_into_an_answer_and_is_not_logged(
 
 
 # --- who may do what
+
+
+def _log(world: World) -> list[str]:
+    return [entry["what"] for entry in world.ask("log")["log"]]
 
 
 def test_grant_for_pulses_alone_writes_no_boost_that_is_over(world: World) -> None:
@@ -428,7 +407,7 @@ def test_grant_for_pulses_alone_is_none_for_boosts(world: World, action: str) ->
     world.ask()
     members: dict[str, Any] = {"write": 1} if action == "begin" else {}
     assert world.refusal(action, PULSING, **members) == (403, f"{PULSING.name} may not boost orders; {GRANT}")
-    assert [entry["what"] for entry in world.ask("log")["log"]] == ["begin"]
+    assert _log(world) == ["begin"]
 
 
 def test_release_of_nothing_is_not_logged_and_runs_nothing(world: World) -> None:
@@ -438,10 +417,10 @@ def test_release_of_nothing_is_not_logged_and_runs_nothing(world: World) -> None
     for _ in range(60):
         assert world.ask("release", stranger)["released"] is False
     assert world.stage.changes() == []
-    assert [entry["what"] for entry in world.ask("log")["log"]] == ["begin"]
+    assert _log(world) == ["begin"]
     world.ask("release")
     world.ask("release")
-    assert [entry["what"] for entry in world.ask("log")["log"]] == ["release", "begin"]
+    assert _log(world) == ["release", "begin"]
 
 
 def test_request_that_arrives_after_its_release_is_refused(world: World) -> None:
@@ -451,8 +430,7 @@ def test_request_that_arrives_after_its_release_is_refused(world: World) -> None
     assert world.refusal() == late
     world.stage.advance(59 * MINUTE)
     assert world.refusal() == late
-    assert world.tick() == 12
-    assert world.scheduler.schedules == {}
+    assert (world.tick(), world.scheduler.schedules) == (12, {})
     assert world.ask(id="nightly-2")["outcome"] == "whole"
 
 
@@ -494,8 +472,7 @@ def test_schedule_ends_where_an_index_has_left_during_the_boost(*, is_planned: b
     if not is_planned:
         world.stage.store("orders", _stored(_indexed(1)))
     del world.stage.account.tables["orders"].resources["by_attribute_01"]
-    assert world.tick(11) == 12
-    assert world.scheduler.schedules == {}
+    assert (world.tick(11), world.scheduler.schedules) == (12, {})
 
 
 def test_schedule_ends_where_the_target_was_deregistered_during_the_boost(world: World) -> None:
@@ -505,7 +482,7 @@ def test_schedule_ends_where_the_target_was_deregistered_during_the_boost(world:
     assert world.scheduler.schedules == {}
 
 
-def test_schedule_ends_where_the_table_has_left_the_coordinator_and_not_where_its_plan_is_unreadable(
+def test_schedule_ends_where_the_table_has_left_and_not_where_its_plan_is_unreadable(
     world: World,
 ) -> None:
     world.ask()

@@ -17,11 +17,6 @@ from tests.handlers.boost_world import PLAN, World
 SECOND = timedelta(seconds=1)
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def _reads(world: World) -> list[Any]:
     return [body["Names"] for body in world.stage.wire.bodies("GetParameters")]
 

@@ -73,9 +73,7 @@ def _clients(world: Night, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task, "CoordinatorClient", Client)
 
 
-def test_many_jobs_that_wait_cost_one_look_at_their_table_in_two_seconds(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_many_jobs_that_wait_cost_one_look_at_their_table_in_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     world, random_delays = Night(), random.Random(31)  # noqa: S311 - not for security
     _clients(world, monkeypatch)
     start = world.stage.account.now
@@ -106,9 +104,7 @@ def test_many_jobs_that_wait_cost_one_look_at_their_table_in_two_seconds(
 
 
 @pytest.mark.parametrize(("mode", "metrics"), [(Mode.FLOOR, 4), (Mode.BOOSTS, 0)])
-def test_each_minute_of_a_boost_costs_four_metrics_of_a_table_with_a_scaler_and_none_without(
-    mode: Mode, metrics: int
-) -> None:
+def test_each_minute_of_a_boost_costs_four_metrics_with_a_scaler_and_none_without(mode: Mode, metrics: int) -> None:
     world = World(mode=mode)
     world.ask(minutes=30)
     requested = []
