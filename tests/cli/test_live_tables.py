@@ -13,7 +13,8 @@ import pytest
 from highwater.core import Capacity, Dimension, Plan, Window
 from highwater.core.names import TargetName, plan_parameter
 from tests.command import Command
-from tests.handlers.stage import MINUTE, PLAN, Stage
+from tests.handlers.stage import Stage
+from tests.memory_aws.stage import MINUTE, PLAN
 
 pytestmark = pytest.mark.xdist_group("cloud-scaler")
 

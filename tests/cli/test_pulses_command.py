@@ -15,7 +15,8 @@ from highwater.core.names import leases_parameter
 from highwater.core.pulses import SLOTS_PER_MINUTE, Slots, slot_at
 from highwater.core.scaler import Observation
 from tests.command import Command, refused
-from tests.handlers.stage import MINUTE, Stage
+from tests.handlers.stage import Stage
+from tests.memory_aws.stage import MINUTE
 
 pytestmark = pytest.mark.xdist_group("cloud-scaler")
 NOW = datetime(2027, 3, 4, 10, 20, 25, tzinfo=UTC)

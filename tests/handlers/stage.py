@@ -5,24 +5,20 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import boto3
 
-from highwater.core import Capacity, Dimension, Plan
+from highwater.core import Dimension, Plan
 from highwater.core.names import ALARM_PREFIX, TargetName, plan_parameter
 from highwater.handlers.scaler.run import Options
 from highwater_lab.local import LocalCloud
+from tests.memory_aws.stage import MINUTE, PLAN
 
 _numbers = itertools.count(1)
-MINUTE = timedelta(minutes=1)
 # 98 write units
 _ITEM = "x" * 99_900
-PLAN = Plan(
-    read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
-    write=Capacity.autoscaled(min_capacity=12, max_capacity=400),
-)
 
 
 @dataclass

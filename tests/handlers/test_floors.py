@@ -6,28 +6,29 @@ Base 5..500 reads and 7..700 writes; the window's floors are 120 reads and 140 w
 from __future__ import annotations
 
 import itertools
-import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from highwater.aws.tables import ForbiddenError, TableNotFoundError, TableRefusedError
-from highwater.core import Capacity, IndexCapacity, Plan, Window
-from highwater.core.units import Units
+from highwater.core import Capacity, Dimension, IndexCapacity, Plan, Units, Window
 from highwater.handlers.deploy import floors
 from highwater.handlers.deploy.waiting import Patience
 from tests.memory_aws.bench import Bench
 from tests.memory_aws.stage import NOW
 from tests.memory_aws.wire import Call, at, each, refusal, rewritten
 
-READ = Capacity.autoscaled(min_capacity=5, max_capacity=500)
-WRITE = Capacity.autoscaled(min_capacity=7, max_capacity=700)
-PLAN = Plan(read=READ, write=WRITE)
+PLAN = Plan(
+    read=Capacity.autoscaled(min_capacity=5, max_capacity=500),
+    write=Capacity.autoscaled(min_capacity=7, max_capacity=700),
+)
 BASE = ((5, 500), (7, 700))
 AS_PLANNED = "floors and ceilings were as planned"
 REGISTER = "RegisterScalableTarget"
+UPDATING = each(rewritten(lambda answer: answer["Table"].update(TableStatus="UPDATING")), "DescribeTable")
 
 
 def _window(opens: int, closes: int, name: str = "sale", now: datetime = NOW, **units: int) -> Window:
@@ -38,8 +39,8 @@ def _window(opens: int, closes: int, name: str = "sale", now: datetime = NOW, **
 
 
 SALE = _window(-1, 2, read_min=120, write_min=140)
-ON_SALE = Plan(read=READ, write=WRITE, windows=(SALE,))
-WRITE_SALE = Plan(read=READ, write=WRITE, windows=(_window(-1, 2, write_min=140),))
+ON_SALE = replace(PLAN, windows=(SALE,))
+WRITE_SALE = replace(PLAN, windows=(_window(-1, 2, write_min=140),))
 
 
 @pytest.fixture
@@ -65,24 +66,18 @@ def _told(sentence: str) -> str:
     return match[1]
 
 
+Registered = tuple[tuple[int, int], tuple[int, int] | None]
+
+
 @pytest.mark.parametrize(
-    ("registered", "windows", "expected", "told"),
+    ("registered", "windows", "expected"),
     [
-        pytest.param(
-            BASE,
-            [SALE],
-            ((120, 500), (140, 700)),
-            "table read to 120..500, table write to 140..700",
-            id="inside-a-window-both-floors-rise",
-        ),
-        pytest.param(
-            BASE, [_window(2, 3, read_min=120, write_min=140)], BASE, AS_PLANNED, id="outside-nothing-is-registered"
-        ),
+        pytest.param(BASE, [SALE], ((120, 500), (140, 700)), id="inside-a-window-both-floors-rise"),
+        pytest.param(BASE, [_window(2, 3, read_min=120, write_min=140)], BASE, id="outside-nothing-is-registered"),
         pytest.param(
             BASE,
             [_window(-1, 2, write_min=140)],
             ((5, 500), (140, 700)),
-            "table write to 140..700",
             id="a-window-of-one-dimension-leaves-the-other",
         ),
         pytest.param(
@@ -93,58 +88,48 @@ def _told(sentence: str) -> str:
                 _window(4, 5, "three", write_min=600),
             ],
             ((5, 500), (140, 700)),
-            "table write to 140..700",
             id="of-overlapping-windows-the-highest-open-one-counts",
         ),
         pytest.param(
             BASE,
             [_window(-1, 2, "one", read_min=120, read_max=900), _window(-2, 3, "two", read_max=800, write_max=1100)],
             ((120, 900), (7, 1100)),
-            "table read to 120..900, table write to 7..1100",
             id="ceilings-rise-too",
         ),
-        pytest.param(
-            BASE, [_window(-1, 2, read_min=3, read_max=400)], BASE, AS_PLANNED, id="a-window-below-base-changes-nothing"
-        ),
+        pytest.param(BASE, [_window(-1, 2, read_min=3, read_max=400)], BASE, id="a-window-below-base-changes-nothing"),
         pytest.param(
             ((120, 500), (140, 900)),
             [_window(-3, -1, read_min=120, write_min=140, write_max=900)],
             BASE,
-            "table read to 5..500, table write to 7..700",
             id="a-window-that-has-closed-lets-the-floors-down",
         ),
         pytest.param(
             ((33, 44), (7, 700)),
             [_window(-1, 2, write_min=140)],
             ((5, 500), (140, 700)),
-            "table read to 5..500, table write to 140..700",
             id="what-was-set-by-hand-is-put-right",
         ),
         pytest.param(
-            ((5, 500), None),
-            [SALE],
-            ((120, 500), (140, 700)),
-            "table read to 120..500, table write to 140..700",
-            id="a-target-that-is-not-listed-yet-is-registered",
+            ((5, 500), None), [SALE], ((120, 500), (140, 700)), id="a-target-that-is-not-listed-yet-is-registered"
         ),
     ],
 )
 def test_assert_floors_sets_what_the_plan_asks_for_now(
-    bench: Bench,
-    registered: tuple[tuple[int, int], tuple[int, int] | None],
-    windows: list[Window],
-    expected: tuple[tuple[int, int], ...],
-    told: str,
+    bench: Bench, registered: Registered, windows: list[Window], expected: tuple[tuple[int, int], ...]
 ) -> None:
     table, other = bench.make_table(), bench.make_table()
     bench.register(table, *registered)
     bench.register(other, (34, 45), (8, 701))
-    plan = Plan(read=READ, write=WRITE, windows=tuple(windows))
-    assert _told(_assert(bench, table, plan)) == told
+    plan = replace(PLAN, windows=tuple(windows))
+    changed = [
+        f"table {dimension} to {new[0]}..{new[1]}"
+        for dimension, old, new in zip(Dimension, registered, expected, strict=True)
+        if old != new
+    ]
+    assert _told(_assert(bench, table, plan)) == (", ".join(changed) or AS_PLANNED)
     assert bench.bounds(table) == expected
-    changed = sum(one != another for one, another in zip(expected, registered, strict=True))
     registrations = bench.targets_wire.operations.count(REGISTER)
-    assert registrations == changed, "registering moves capacity: only where needed"
+    assert registrations == len(changed), "registering moves capacity: only where needed"
     assert _told(_assert(bench, table, plan)) == AS_PLANNED
     assert bench.targets_wire.operations.count(REGISTER) == registrations, "again nothing is left to do"
     assert bench.bounds(other) == ((34, 45), (8, 701)), "another table's bounds are nobody's business here"
@@ -158,7 +143,7 @@ def test_assert_floors_when_a_window_is_open_lifts_capacity_at_once(bench: Bench
 def test_assert_floors_when_capacity_is_fixed_moves_floor_and_ceiling(bench: Bench) -> None:
     table = bench.make_table()
     bench.register(table, (5, 5), (7, 700))
-    plan = Plan(read=Capacity.fixed(5), write=WRITE, windows=(_window(-1, 2, read_min=120, read_max=300),))
+    plan = replace(PLAN, read=Capacity.fixed(5), windows=(_window(-1, 2, read_min=120, read_max=300),))
     assert _told(_assert(bench, table, plan)) == "table read to 120..120"
     assert bench.bounds(table) == ((120, 120), (7, 700))
 
@@ -168,16 +153,12 @@ def test_assert_floors_when_an_index_has_own_windows_follows_those(bench: Bench)
     table = bench.make_table(by_status=units, by_day=units, by_hour=units)
     for index in (None, "by_status", "by_day", "by_hour"):
         bench.register(table, *BASE, index)
-    plan = Plan(
-        read=READ,
-        write=WRITE,
-        windows=WRITE_SALE.windows,
-        indexes=(
-            IndexCapacity(index_name="by_status", windows=(_window(-2, 2, "own", read_min=60),)),
-            IndexCapacity(index_name="by_day", windows=()),
-            IndexCapacity(index_name="by_hour"),
-        ),
+    indexes = (
+        IndexCapacity(index_name="by_status", windows=(_window(-2, 2, "own", read_min=60),)),
+        IndexCapacity(index_name="by_day", windows=()),
+        IndexCapacity(index_name="by_hour"),
     )
+    plan = replace(WRITE_SALE, indexes=indexes)
     assert _told(_assert(bench, table, plan)) == (
         "table write to 140..700, index 'by_status' read to 60..500, index 'by_hour' write to 140..700"
     )
@@ -197,11 +178,7 @@ def test_assert_floors_when_capacity_was_left_behind_registers_again_until_it_fo
 def test_assert_floors_when_the_table_is_still_growing_lets_the_deploy_end(bench: Bench, table: str) -> None:
     """A raise above the high-water mark may take longer than a deploy should wait."""
     bench.provision(table, Units(5, 2))
-
-    def grow(description: dict[str, Any]) -> None:
-        description["Table"]["TableStatus"] = "UPDATING"
-
-    bench.wire.fault = each(rewritten(grow), "DescribeTable")
+    bench.wire.fault = UPDATING
     assert _assert(bench, table) == "table write is still being raised"
 
 
@@ -224,10 +201,7 @@ def test_assert_floors_when_capacity_is_being_lowered_waits_and_raises_it_again(
 
 
 def test_assert_floors_when_the_table_keeps_changing_lets_the_deploy_end(bench: Bench, table: str) -> None:
-    def change(description: dict[str, Any]) -> None:
-        description["Table"]["TableStatus"] = "UPDATING"
-
-    bench.wire.fault = each(rewritten(change), "DescribeTable")
+    bench.wire.fault = UPDATING
     assert _assert(bench, table) == "the table is changing"
 
 
@@ -245,11 +219,8 @@ def test_assert_floors_when_capacity_never_follows_fails_with_where_it_stands(be
 def test_assert_floors_when_this_machine_is_days_off_goes_by_aws(bench: Bench, table: str) -> None:
     here = datetime.now(UTC)
     bench.account.now = int((here + timedelta(days=9)).timestamp())
-    windows = (
-        _window(-1, 2, "aws", now=bench.now(), write_min=140),
-        _window(-1, 2, "here", now=here, write_min=600),
-    )
-    sentence = _assert(bench, table, Plan(read=READ, write=WRITE, windows=windows))
+    windows = (_window(-1, 2, "aws", now=bench.now(), write_min=140), _window(-1, 2, "here", now=here, write_min=600))
+    sentence = _assert(bench, table, replace(PLAN, windows=windows))
     assert bench.bounds(table)[1] == (140, 700), "the window of this machine's now must not count"
     assert sentence.startswith(f"at {bench.now():%Y-%m-%d %H:%M:%S} UTC: ")
 
@@ -258,7 +229,7 @@ def test_assert_floors_when_the_edge_comes_while_it_works_leaves_the_bounds_of_a
     """The scheduled action lifts the floor just before the stale one is registered; nothing would lift it again."""
     table = bench.make_table()
     bench.register(table, (5, 500), (90, 700))
-    plan = Plan(read=READ, write=WRITE, windows=(_window(2, 5, write_min=140),))
+    plan = replace(PLAN, windows=(_window(2, 5, write_min=140),))
 
     def window_opens(_call: Call) -> None:
         bench.advance(timedelta(hours=2))
@@ -272,19 +243,15 @@ def test_assert_floors_when_the_edge_comes_while_it_works_leaves_the_bounds_of_a
 def test_assert_floors_when_table_or_index_is_missing_names_it(bench: Bench, table: str) -> None:
     with pytest.raises(TableNotFoundError, match=r"^Requested resource not found: Table: no-such-table not found$"):
         _assert(bench, "no-such-table", WRITE_SALE)
-    plan = Plan(read=READ, write=WRITE, indexes=(IndexCapacity(index_name="by_night"),))
+    plan = replace(PLAN, indexes=(IndexCapacity(index_name="by_night"),))
     missing = re.escape(f"DynamoDB table does not exist: table/{table}/index/by_night")
     with pytest.raises(TableRefusedError, match=missing):
         _assert(bench, table, plan)
 
 
-@pytest.mark.parametrize(("version", "shown"), [(2, "2"), ("1", "'1'"), (None, "None")], ids=["newer", "text", "none"])
-def test_assert_floors_when_the_plan_has_an_unknown_version_says_what_to_do(
-    bench: Bench, version: object, shown: str
-) -> None:
-    message = f"plan has version {shown}, this code reads 1; deploy both again"
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        _assert(bench, "orders", json.dumps({"version": version}))
+def test_assert_floors_when_the_plan_has_an_unknown_version_says_what_to_do(bench: Bench) -> None:
+    with pytest.raises(ValueError, match=r"^plan has version 2, this code reads 1; deploy both again$"):
+        _assert(bench, "orders", '{"version": 2}')
     assert bench.targets_wire.calls == []
 
 

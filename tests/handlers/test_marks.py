@@ -6,8 +6,9 @@ Numbers: capacity 5/7, of the index 3/4, mark 400/90, of the index 60/80.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from highwater.handlers.deploy.response import EventOutcome, failure, success
 from highwater.handlers.deploy.waiting import Patience
 from tests.handlers.serving import KilledError, Serving, Wanted, marks_event
 from tests.memory_aws.bench import Bench
-from tests.memory_aws.wire import Call, Fault, at, lost_answer, no_connection, refusal, rewritten
+from tests.memory_aws.wire import Call, Fault, at, each, go_through, lost_answer, no_connection, refusal, rewritten
 
 HOME = Units(5, 7)
 INDEX_HOME = Units(3, 4)
@@ -32,9 +33,7 @@ INDEX_MARK = Units(60, 80)
 WANTED: Wanted = {None: MARK, "by_status": INDEX_MARK}
 HOMES: Wanted = {None: HOME, "by_status": INDEX_HOME}
 UNCHANGED = success("the table's marks are already as high or higher")
-RAISED = success(
-    "raised the table to 400 RCU and 90 WCU, index 'by_status' to 60 RCU and 80 WCU",
-)
+RAISED = success("raised the table to 400 RCU and 90 WCU, index 'by_status' to 60 RCU and 80 WCU")
 
 
 def _garbled(call: Call) -> Any:
@@ -64,6 +63,7 @@ TRANSIENT: dict[str, Fault] = {
     "no-connection": no_connection,
     "lost-answer": lost_answer,
 }
+UPDATING = rewritten(lambda answer: answer["Table"].update(TableStatus="UPDATING"))
 DENIED_TEXT = "User: arn:aws:sts::000000000000:x is not authorized to perform this"
 DENIED = refusal("AccessDeniedException", DENIED_TEXT)
 REFUSED_TEXT = "Subscriber limit exceeded: Provisioned throughput is limited for this account"
@@ -87,31 +87,20 @@ def test_marks_when_less_is_live_raises_table_and_index_and_tells_both(bench: Be
 
 
 @pytest.mark.parametrize(
-    ("wanted", "expected", "outcome", "why"),
+    ("wanted", "expected", "why"),
     [
-        pytest.param(
-            Units(400, 2),
-            Units(400, 7),
-            success("raised the table to 400 RCU and 7 WCU"),
-            "asking for 2 WCU below the live 7 would be refused by DynamoDB",
-            id="one-dimension-above-one-below",
-        ),
-        pytest.param(
-            Units(5, 90),
-            Units(5, 90),
-            success("raised the table to 5 RCU and 90 WCU"),
-            "equal counts as live",
-            id="one",
-        ),
-        pytest.param(Units(5, 7), HOME, UNCHANGED, "equal is live already", id="equal"),
-        pytest.param(Units(2, 3), HOME, UNCHANGED, "a mark only rises", id="lower"),
-        pytest.param(Units(6, 8), Units(6, 8), success("raised the table to 6 RCU and 8 WCU"), "by one", id="by-one"),
+        (Units(400, 2), Units(400, 7), "asking for 2 WCU below the live 7 would be refused by DynamoDB"),
+        (Units(5, 90), Units(5, 90), "equal counts as live"),
+        (Units(5, 7), HOME, "equal is live already"),
+        (Units(2, 3), HOME, "a mark only rises"),
+        (Units(6, 8), Units(6, 8), "by one"),
     ],
+    ids=["one-dimension-above-one-below", "one", "equal", "lower", "by-one"],
 )
-def test_marks_when_one_is_live_raises_the_rest(
-    bench: Bench, wanted: Units, expected: Units, outcome: EventOutcome, why: str
-) -> None:
+def test_marks_when_one_is_live_raises_the_rest(bench: Bench, wanted: Units, expected: Units, why: str) -> None:
     name = bench.make_table(HOME)
+    raised = success(f"raised the table to {expected.read} RCU and {expected.write} WCU")
+    outcome = UNCHANGED if expected == HOME else raised
     assert _serve(bench, "Create", name, {None: wanted}) == outcome, why
     assert bench.marks(name) == {None: expected}, why
     assert bench.wire.operations.count("UpdateTable") == (0 if outcome == UNCHANGED else 1), why
@@ -208,9 +197,7 @@ def test_marks_when_a_permission_is_not_in_effect_yet_wait_for_it(bench: Bench, 
 
 
 @pytest.mark.parametrize("kill", [_killed_before, _killed_after], ids=["before", "after"])
-def test_marks_when_the_process_ends_at_any_call_are_raised_by_the_next_event(
-    bench: Bench, kill: Callable[[Call], Any]
-) -> None:
+def test_marks_when_the_process_ends_at_any_call_are_raised_by_the_next_event(bench: Bench, kill: Fault) -> None:
     number = 0
     while True:
         number += 1
@@ -229,23 +216,23 @@ def test_marks_when_the_process_ends_at_any_call_are_raised_by_the_next_event(
 
 
 def test_marks_when_the_table_never_becomes_active_fail_after_three_invocations(bench: Bench, table: str) -> None:
-    bench.wire.fault = lambda call: rewritten(_updating)(call) if call.operation == "DescribeTable" else None
-    serving = Serving(bench)
-    outcome = serving.serve(marks_event("Create", table, WANTED))
-    assert outcome == failure(f"the high-water mark of {table} did not rise in time")
+    bench.wire.fault = each(UPDATING, "DescribeTable")
+    assert _serve(bench, "Create", table, WANTED) == failure(f"the high-water mark of {table} did not rise in time")
     assert bench.marks(table) == HOMES
     bench.wire.reset()
     assert _serve(bench, "Create", table, WANTED) == RAISED
+
+
+def _next(faults: Iterator[Fault], call: Call) -> Any:
+    return next(faults, go_through)(call)
 
 
 def test_marks_when_time_runs_out_at_any_pause_are_raised_by_the_next_invocation(bench: Bench) -> None:
     for pause in range(1, 4):
         name = bench.make_table(HOME, by_status=INDEX_HOME)
         bench.wire.reset()
-        looks = iter([True, True, True])
-        bench.wire.fault = lambda call, looks=looks: (  # type: ignore[misc]
-            rewritten(_updating)(call) if call.operation == "DescribeTable" and next(looks, False) else None
-        )
+        looks = iter([UPDATING] * 3)
+        bench.wire.fault = each(partial(_next, looks), "DescribeTable")
         outcome = Serving(bench, time_is_up_at=pause).serve(marks_event("Create", name, WANTED))
         assert outcome == RAISED
         assert bench.marks(name) == WANTED
@@ -256,10 +243,6 @@ def test_serve_when_the_table_is_missing_raises_nothing_but_other_errors_pass(be
     patience = Patience(lambda: 60.0, lambda _: None)
     with pytest.raises(TableRefusedError, match=f"^{re.escape(REFUSED_TEXT)}$"):
         marks.serve(marks_event("Create", table, WANTED), bench.wired_dynamodb, patience, lambda _: None)
-
-
-def _updating(document: dict[str, Any]) -> None:
-    document["Table"]["TableStatus"] = "UPDATING"
 
 
 # Whatever happens
@@ -289,9 +272,7 @@ def _wanted(kind: str) -> Wanted:
 
 
 @settings(
-    max_examples=60,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=60, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(steps=_steps, last=st.sampled_from(["Create", "Update", "Rollback", "Delete"]))
 def test_marks_whatever_happened_never_fall_and_are_reached_by_one_event_without_faults(

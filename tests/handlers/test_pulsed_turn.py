@@ -102,23 +102,27 @@ class World:
         }
 
 
+def _surging(mode: Mode = Mode.DIRECT) -> World:
+    """A table whose fleet asks for ten times as much in the newest slot."""
+    world = World(mode)
+    world.jump(900)
+    return world
+
+
 def test_fleet_that_asks_for_the_tenfold_gets_it_in_one_turn_long_before_cloudwatch_knows() -> None:
-    direct = World(Mode.DIRECT)
-    direct.jump(900)
+    direct = _surging()
     outcome = direct.serve()
     # 900 units a second over 97 %
     assert direct.writes == 928
     (document,) = [each for each in outcome.decisions if each["target"] == "table write"]
     assert [each["code"] for each in document["limits"]] == ["bucket"]
-    floor = World(Mode.FLOOR)
-    floor.jump(900)
+    floor = _surging(Mode.FLOOR)
     floor.serve()
     assert floor.stage.bounds(ORDERS).min == 928
 
 
 def test_pulses_are_found_among_what_else_a_client_wrote_there() -> None:
-    world = World(Mode.DIRECT)
-    world.jump(900)
+    world = _surging()
     world.pulses.is_crowded = True
     outcome = world.serve()
     assert world.writes == 928
@@ -129,8 +133,7 @@ def test_pulses_are_found_among_what_else_a_client_wrote_there() -> None:
 
 
 def test_items_that_are_filled_up_are_not_read_whole_and_cloudwatch_counts_alone() -> None:
-    world = World(Mode.DIRECT)
-    world.jump(900)
+    world = _surging()
     world.pulses.is_crowded, world.pulses.units_of_an_item = True, 100.0
     outcome = world.serve()
     assert world.writes == 100
@@ -141,8 +144,7 @@ def test_items_that_are_filled_up_are_not_read_whole_and_cloudwatch_counts_alone
 
 
 def test_turn_leaves_hints_for_the_present_minute_and_until_the_next_full_tick() -> None:
-    world = World(Mode.DIRECT)
-    world.jump(900)
+    world = _surging()
     world.serve()
     minute = int(NOW.timestamp()) // 60
     assert list(world.hints()) == [pulse_sort_key(minute + later) for later in range(6)]
@@ -195,8 +197,7 @@ def test_pulses_that_cannot_be_read_or_told_change_nothing_else(operation: str, 
 
 
 def test_dry_run_tells_the_fleet_nothing() -> None:
-    world = World(Mode.DIRECT)
-    world.jump(900)
+    world = _surging()
     outcome = world.serve(is_dry_run=True)
     assert world.writes == 100
     assert world.hints() == {}

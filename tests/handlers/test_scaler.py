@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from highwater.core import Bounds, Dimension, Plan, Units, Window
+from highwater.core import Bounds, Dimension, Units, Window
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode, ScaledPlan, alarm_threshold
 from highwater.core.scaler.attention import is_daily_tick, is_full_tick
+from highwater.handlers.scaler.gather import RunOutcome
 from highwater.handlers.scaler.handler import TablesFailedError
 from highwater.handlers.scaler.run import Options
 from tests.memory_aws.stage import MINUTE, NOW, PLAN, Stage
@@ -24,7 +25,7 @@ PLANNED = Bounds(12, 400)
 BY_HAND = Bounds(2, 400)
 
 
-def test_floors_are_set_to_demand_and_to_the_plan_and_alarms_follow(
+def test_floors_are_set_to_demand_and_plan_and_alarms_follow(
     stage: Stage, orders: TargetName, jobs: TargetName
 ) -> None:
     stage.consume(orders, 190)
@@ -83,9 +84,11 @@ def test_bounds_become_those_of_the_plan(stage: Stage, low: int, high: int) -> N
     assert stage.bounds(orders) == PLANNED
 
 
-def test_open_window_is_the_baseline(stage: Stage) -> None:
+@pytest.mark.parametrize("days", [0, 40])
+def test_open_window_is_the_baseline_however_old_the_plan_is(stage: Stage, days: int) -> None:
     window = Window.daily("load", start="10:10", end="11:10", timezone="UTC", write_min=333)
     orders = stage.table("orders", replace(PLAN, windows=(window,)))
+    stage.advance(timedelta(days=days))
     stage.run("orders")
     assert (stage.bounds(orders), stage.capacity("orders")) == (Bounds(333, 400), Units(7, 333))
 
@@ -101,6 +104,12 @@ def test_dry_run_changes_nothing_and_logs_what_it_would(stage: Stage, orders: Ta
     assert stage.bounds(orders) == BY_HAND
     assert [(document["granted"], document["dry_run"]) for document in outcome.decisions] == [(12, True)]
     assert stage.changes() == []
+
+
+def _of_writes(outcome: RunOutcome) -> dict[str, Any]:
+    """What was decided of the writes of the only table."""
+    (found,) = [each for each in outcome.decisions if each["target"] == "table write"]
+    return found
 
 
 # Whom a failure touches
@@ -294,9 +303,8 @@ def test_alarm_stays_where_its_threshold_is_nearly_right(stage: Stage, orders: T
 def test_run_that_read_before_a_windows_edge_sets_nothing_after_it(crossed: str) -> None:
     """A scheduled action sets the bounds of the next minute; the run's are of the one before."""
     window = Window.daily("load", start="10:00", end="11:00", timezone="UTC", write_min=300, lead=0 * MINUTE)
-    plan = Plan(read=PLAN.read, write=PLAN.write, windows=(window,))
     stage = Stage()
-    orders = stage.table("orders", plan)
+    orders = stage.table("orders", replace(PLAN, windows=(window,)))
     stage.wait_for_minute(59)
     hour = 11 if crossed == "the end" else 10
     while stage.now().hour != hour - 1:
@@ -343,13 +351,6 @@ def test_metrics_are_not_asked_for_again_and_again_while_cloudwatch_does_not_ans
 
 
 # What others do to the tables
-
-
-def test_floor_that_another_run_has_raised_meanwhile_stays(stage: Stage, orders: TargetName) -> None:
-    stage.wire.fault = at(1, lambda _: stage.register(orders, 250, 400), "DescribeTable")
-    outcome = stage.run("orders")
-    assert stage.bounds(orders) == Bounds(250, 400)
-    assert outcome.notes == ["table/orders write: the floor stays at 250, which another run has just set"]
 
 
 def test_table_whose_alarm_starts_another_scaler_is_told(stage: Stage, orders: TargetName, jobs: TargetName) -> None:
@@ -410,7 +411,7 @@ def test_spike_of_each_hour_is_served_by_the_burst_that_the_table_has_shown(stag
         stage.surge(orders, 12 * 60 + 1_440)
         stage.advance(55 * MINUTE)
     stage.surge(orders, 12 * 60 + 1_440)
-    (decision,) = [each for each in stage.run("orders").decisions if each["target"] == "table write"]
+    decision = _of_writes(stage.run("orders"))
     assert decision["granted"] == 12, "36 units/s in the newest minute"
     reason = "peak of 36 units/s in the last 30 minutes at 100 %, spikes served by 240 s of burst"
     assert decision["reason"] == reason
@@ -436,8 +437,7 @@ def test_burst_that_cannot_be_read_is_taken_for_a_minute(stage: Stage, orders: T
         "calling the GetMetricData operation: Rate exceeded"
     ]
     assert outcome.counts["MetricsMissing"] == 1
-    (decision,) = [each for each in outcome.decisions if each["target"] == "table write"]
-    assert decision["granted"] > 12
+    assert _of_writes(outcome)["granted"] > 12
 
 
 def test_spike_is_not_bought_where_the_last_day_cost_more_than_it_is_worth(stage: Stage, orders: TargetName) -> None:
@@ -446,7 +446,7 @@ def test_spike_is_not_bought_where_the_last_day_cost_more_than_it_is_worth(stage
     stage.advance(180 * MINUTE)
     stage.surge(orders, 36 * 60)
     outcome = stage.run("orders")
-    (decision,) = [each for each in outcome.decisions if each["target"] == "table write"]
+    decision = _of_writes(outcome)
     # 14 units/s are 20 at 70 %; four hours at 60
     assert (decision["wanted"], decision["granted"]) == (36, 20)
     assert [limit["sentence"] for limit in decision["limits"] if limit["code"] == "regret"] == [
@@ -463,8 +463,6 @@ def test_day_that_was_read_already_is_not_read_again(stage: Stage) -> None:
     orders = stage.table("orders", mode=Mode.DIRECT)
     stage.surge(orders, 36 * 60)
     stage.run("orders")
-    names = [
-        each["MetricStat"]["Metric"]["MetricName"]
-        for each in stage.wire.bodies("GetMetricData")[-1]["MetricDataQueries"]
-    ]
+    queries = stage.wire.bodies("GetMetricData")[-1]["MetricDataQueries"]
+    names = [query["MetricStat"]["Metric"]["MetricName"] for query in queries]
     assert names == ["WriteProvisionedThroughputThrottleEvents", "ProvisionedWriteCapacityUnits"]

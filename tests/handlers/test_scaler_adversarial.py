@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from highwater.core import Bounds, Capacity, Units, Window
+from highwater.core import Bounds, Capacity, Units
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode
 from tests.memory_aws.stage import MINUTE, PLAN, Stage
@@ -102,14 +102,6 @@ def test_clock_that_is_off_by_minutes_changes_nothing(stage: Stage, high: Target
     assert stage.bounds(high) == PLANNED
 
 
-def test_plan_of_forty_days_ago_is_the_plan(stage: Stage) -> None:
-    window = Window.daily("load", start="10:00", end="11:00", timezone="UTC", write_min=333)
-    orders = stage.table("orders", replace(PLAN, windows=(window,)))
-    stage.advance(timedelta(days=40))
-    stage.run("orders")
-    assert stage.bounds(orders) == Bounds(333, 400)
-
-
 def test_table_that_is_deleted_in_the_middle_of_a_run_touches_no_other(stage: Stage) -> None:
     gone, other = stage.table("gone", floor=2), stage.table("other", floor=2)
 
@@ -181,17 +173,19 @@ def test_ceiling_below_what_demand_asks_is_kept(stage: Stage) -> None:
     assert answer.counts["AtCeiling"] == 1
 
 
-def test_run_that_is_overtaken_leaves_the_higher_floor(stage: Stage, high: TargetName) -> None:
+@pytest.mark.parametrize("floor", [2, 88], ids=["would-raise", "would-lower"])
+def test_run_that_is_overtaken_leaves_the_higher_floor(stage: Stage, floor: int) -> None:
     """A later run has met a surge, after this one has read the targets."""
+    orders = stage.table("orders", floor=floor)
 
     def overtake(call: Any) -> Any:
         answer = call.send()
-        stage.register(high, 250, 400)
+        stage.register(orders, 250, 400)
         return answer
 
     stage.wire.fault = at(1, overtake, "DescribeScalableTargets")
     answer = stage.run("orders")
-    assert stage.bounds(high) == Bounds(250, 400)
+    assert stage.bounds(orders) == Bounds(250, 400)
     assert answer.notes == ["table/orders write: the floor stays at 250, which another run has just set"]
 
 
