@@ -6,18 +6,18 @@ import io
 import itertools
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import boto3
 from botocore.awsrequest import AWSResponse
 from botocore.httpsession import URLLib3Session
 
 from highwater.aws import tables
 from highwater.core.units import Units
 from highwater_lab.local import LocalCloud
-from tests.memory_aws.wire import Fault, go_through
+from tests.memory_aws.wire import Call as MemoryCall
+from tests.memory_aws.wire import Fault
+from tests.memory_aws.wire import Wire as MemoryWire
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -27,47 +27,24 @@ _HOME = Units(5, 7)
 
 
 @dataclass(frozen=True)
-class Call:
-    """One request on its way: its place among all of the wire's, its operation, and how to let it through."""
+class Call(MemoryCall):
+    """One request on its way, as the SDK prepared it."""
 
-    number: int
-    operation: str
     request: Any
-    send: Callable[[], Any]
-
-    @property
-    def body(self) -> dict[str, Any]:
-        """What is asked."""
-        return dict(json.loads(self.request.body))
 
 
-class Wire:
+class Wire(MemoryWire):
     """A client of the code under test: counts its calls and gives each to a fault, which may answer or raise."""
 
     def __init__(self, client: Any) -> None:
+        super().__init__()
         self.client = client
-        self.calls: list[Call] = []
-        self.fault: Fault = go_through
         self._session = URLLib3Session()
         client.meta.events.register("before-send", self._before_send)
 
-    def reset(self) -> None:
-        """Forget the calls and go through from now on."""
-        self.calls, self.fault = [], go_through
-
-    @property
-    def operations(self) -> list[str]:
-        """The calls made, in order."""
-        return [call.operation for call in self.calls]
-
-    def bodies(self, operation: str) -> list[dict[str, Any]]:
-        """What was asked of that operation, in order."""
-        return [call.body for call in self.calls if call.operation == operation]
-
     def _before_send(self, request: Any, event_name: str, **_: Any) -> Any:
-        call = Call(
-            len(self.calls) + 1, event_name.rsplit(".", 1)[-1], request, lambda: _closed(self._session.send(request))
-        )
+        operation, body = event_name.rsplit(".", 1)[-1], json.loads(request.body)
+        call = Call(len(self.calls) + 1, operation, body, lambda: _closed(self._session.send(request)), request)
         self.calls.append(call)
         return self.fault(call)
 
@@ -116,11 +93,6 @@ class _Raw(io.BytesIO):
         yield self.read()
 
 
-def update_table(dynamodb: DynamoDBClient, table: str, index: str | None, units: Units) -> None:
-    """Provision, as somebody else would."""
-    tables.set_capacity(dynamodb, table, index, units)
-
-
 @dataclass
 class Bench:
     """A cloud with a plain client, and the wire that the code under test speaks over."""
@@ -130,28 +102,20 @@ class Bench:
     autoscaling: Any
     wire: Wire
 
-    def make_table(self, units: Units = _HOME, *, on_demand: bool = False, **indexes: Units | tuple[int, int]) -> str:
+    def make_table(self, units: Units = _HOME, *, on_demand: bool = False, **indexes: tuple[int, int]) -> str:
         """A table with a unique name and the named indexes."""
-        return self.make_table_with(units, {name: Units(*_pair(pair)) for name, pair in indexes.items()}, on_demand)
-
-    def make_table_with(self, units: Units, indexes: dict[str, Units], on_demand: bool = False) -> str:
-        """Likewise, for index names that are no Python names."""
         name = f"orders-{next(_numbers)}"
+        key = [{"AttributeName": "pk", "KeyType": "HASH"}]
         request: dict[str, Any] = {
             "TableName": name,
-            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+            "KeySchema": key,
             "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
         }
-        throughput = {} if on_demand else {"ProvisionedThroughput": _throughput(units)}
-        request |= {"BillingMode": "PAY_PER_REQUEST"} if on_demand else throughput
+        request |= {"BillingMode": "PAY_PER_REQUEST"} if on_demand else _throughput(units)
         if indexes:
             request["GlobalSecondaryIndexes"] = [
-                {
-                    "IndexName": index,
-                    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-                    "Projection": {"ProjectionType": "ALL"},
-                }
-                | ({} if on_demand else {"ProvisionedThroughput": _throughput(own)})
+                {"IndexName": index, "KeySchema": key, "Projection": {"ProjectionType": "ALL"}}
+                | _throughput(Units(*own))
                 for index, own in indexes.items()
             ]
         self.dynamodb.create_table(**request)
@@ -175,28 +139,9 @@ class Bench:
         """Use up the day's free decreases, ending at the capacity it starts from."""
         home = self.capacities(table)[index]
         for _ in range(count):
-            update_table(self.dynamodb, table, index, Units(home.read, home.write + 1))
-            update_table(self.dynamodb, table, index, home)
+            tables.set_capacity(self.dynamodb, table, index, Units(home.read, home.write + 1))
+            tables.set_capacity(self.dynamodb, table, index, home)
 
 
-def _pair(units: Units | tuple[int, int]) -> tuple[int, int]:
-    return (units.read, units.write) if isinstance(units, Units) else units
-
-
-def _throughput(units: Units) -> dict[str, int]:
-    return {"ReadCapacityUnits": units.read, "WriteCapacityUnits": units.write}
-
-
-@contextmanager
-def running_bench() -> Iterator[tuple[Bench, dict[str, str]]]:
-    """A cloud, and the variables that point the code under test at it."""
-    import pytest
-
-    with LocalCloud(has_instant_updates=True) as cloud, pytest.MonkeyPatch.context() as environment:
-        variables = cloud.environment()
-        for name, value in variables.items():
-            environment.setenv(name, value)
-        arguments: dict[str, Any] = cloud.client_arguments()
-        plain = boto3.client("dynamodb", **arguments)
-        autoscaling = boto3.client("application-autoscaling", **arguments)
-        yield Bench(cloud, plain, autoscaling, Wire(tables.client())), variables
+def _throughput(units: Units) -> dict[str, Any]:
+    return {"ProvisionedThroughput": {"ReadCapacityUnits": units.read, "WriteCapacityUnits": units.write}}

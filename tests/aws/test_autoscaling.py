@@ -39,23 +39,6 @@ def wire(shared_wire: Wire) -> Wire:
     return shared_wire
 
 
-@pytest.mark.parametrize(
-    ("name", "resource_id", "scalable_dimension"),
-    [
-        (TargetName("orders", None, Dimension.READ), "table/orders", "dynamodb:table:ReadCapacityUnits"),
-        (TargetName("orders", None, Dimension.WRITE), "table/orders", "dynamodb:table:WriteCapacityUnits"),
-        (
-            TargetName("orders", "by.x-y", Dimension.READ),
-            "table/orders/index/by.x-y",
-            "dynamodb:index:ReadCapacityUnits",
-        ),
-        (TargetName("orders", "by_x", Dimension.WRITE), "table/orders/index/by_x", "dynamodb:index:WriteCapacityUnits"),
-    ],
-)
-def test_target_name_when_told_is_the_services(name: TargetName, resource_id: str, scalable_dimension: str) -> None:
-    assert (name.resource_id, name.scalable_dimension) == (resource_id, scalable_dimension)
-
-
 def test_set_bounds_when_seen_again_are_the_same_for_just_that_target(bench: Bench, wire: Wire) -> None:
     table = bench.make_table(by_status=(3, 4))
     names = [TargetName(table, index, dimension) for index in (None, "by_status") for dimension in Dimension]
@@ -86,7 +69,7 @@ def test_capacity_that_auto_scaling_could_not_set_is_told_with_the_services_reas
 
 
 @pytest.mark.parametrize(("count", "calls"), [(1, 1), (50, 1), (51, 2), (120, 3)])
-def test_see_targets_when_many_resources_asks_for_fifty_at_a_time(
+def test_see_targets_of_many_resources_asks_for_fifty_at_a_time(
     bench: Bench, wire: Wire, count: int, calls: int
 ) -> None:
     table = bench.make_table(by_status=(3, 4))

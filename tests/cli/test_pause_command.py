@@ -109,7 +109,7 @@ def test_target_that_cannot_be_paused_after_others_leaves_no_doubt_which_are(
     calls: list[Call] = []
 
     def send(request: Any, **_: Any) -> Any:
-        calls.append(Call(len(calls) + 1, "RegisterScalableTarget", request, list))
+        calls.append(Call(len(calls) + 1, "RegisterScalableTarget", {}, list, request))
         return refuse(calls[-1])
 
     session.events.register("before-send.application-autoscaling.RegisterScalableTarget", send)

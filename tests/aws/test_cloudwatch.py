@@ -1,8 +1,10 @@
-"""The scaler's alarms on the local cloud: their thresholds move, and one that was deleted stays so."""
+"""CloudWatch's adapter: thresholds of alarms that move, and calls that keep to the rate of its datapoints."""
 
 from __future__ import annotations
 
-from highwater.aws.cloudwatch import move_threshold, read_alarms
+from dataclasses import dataclass, field
+
+from highwater.aws.cloudwatch import DatapointRate, metrics_per_call, move_threshold, read_alarms
 from highwater.core.names import TargetName
 from highwater.core.units import Dimension
 from tests.aws.bench import Bench
@@ -34,3 +36,36 @@ def test_threshold_moves_and_nothing_else_and_a_deleted_alarm_is_not_made_anew(b
     cloudwatch.delete_alarms(AlarmNames=[_NAME.alarm])
     move_threshold(cloudwatch, moved, 4_800)
     assert read_alarms(cloudwatch, [_NAME]) == {}
+
+
+@dataclass
+class _Clock:
+    now: float = 100.0
+    slept: list[float] = field(default_factory=list)
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(round(seconds, 3))
+        self.now += seconds
+
+
+def test_calls_wait_until_those_before_have_had_their_time() -> None:
+    clock = _Clock()
+    rate = DatapointRate(lambda: clock.now, clock.sleep)
+    for datapoints in (100_800, 100_800, 330_000, 480):
+        rate.wait_for(datapoints)
+        clock.now += 0.1
+    assert clock.slept == [0.205, 0.205, 0.9]
+
+
+def test_calls_that_come_slowly_never_wait() -> None:
+    clock = _Clock()
+    rate = DatapointRate(lambda: clock.now, clock.sleep)
+    for _ in range(5):
+        rate.wait_for(330_000)
+        clock.now += 1.0
+    assert clock.slept == []
+
+
+def test_call_has_no_more_metrics_than_its_page_has_room_for() -> None:
+    """A day and an hour of minutes, eight hours, a quarter of an hour, one minute."""
+    assert [metrics_per_call(minutes) for minutes in (1_500, 480, 15, 1)] == [67, 210, 500, 500]
