@@ -9,75 +9,16 @@ from typing import Any
 
 # what breaks readers: the ends of ranges, what YAML, JSON, CSV, CloudFormation, rich and terminals give a meaning to
 TOKENS = (
-    "",
-    "\0",
-    "\ufeff",
-    "\ud800",
-    "\x1b[2J",
-    "\u202e",
-    "é",
-    "null",
-    "true",
-    "-1",
-    "0",
-    "1e309",
-    "NaN",
-    "9" * 40,
-    "0x10",
-    "1_000",
-    "2026-11-02",
-    "!Ref X",
-    "!Sub '${X}'",
-    "&a [*a]",
-    "<<: *a",
-    "${",
-    "${AWS::Region}",
-    "${Orders",
-    "[bold]",
-    "</script>",
-    "$x$",
-    "\\",
-    '"',
-    "'",
-    ",",
-    ";",
-    ":",
-    "\t",
-    "\r",
-    "\n",
-    "[" * 60,
-    "{" * 60,
+    *("", "\0", "\ufeff", "\ud800", "\x1b[2J", "\u202e", "é", "\\", '"', "'", ",", ";", ":", "\t", "\r", "\n"),
+    *("null", "true", "-1", "0", "1e309", "NaN", "9" * 40, "0x10", "1_000", "2026-11-02", "[" * 60, "{" * 60),
+    *("!Ref X", "!Sub '${X}'", "&a [*a]", "<<: *a", "${", "${AWS::Region}", "${Orders", "[bold]", "</script>", "$x$"),
 )
 VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    False,
-    0,
-    -1,
-    1.5,
-    10**30,
-    float("inf"),
-    "",
-    "x",
-    "\ud800",
-    "\x1b[31m",
-    "${AWS::NoValue}",
-    [],
-    {},
-    [[]],
-    [None],
-    {"Ref": "AWS::NoValue"},
-    {"Ref": "Nothing"},
-    {"Ref": []},
-    {"Fn::GetAtt": []},
-    {"Fn::Sub": {}},
-    {"Fn::Sub": ["${X}", None]},
-    {"Fn::Join": [1, 2]},
-    {"Fn::Select": [9, []]},
-    {"Fn::Split": ["", "x"]},
-    {"Fn::If": ["X", 1, 2]},
+    *(None, True, False, 0, -1, 1.5, 10**30, float("inf"), "", "x", "\ud800", "\x1b[31m", "${AWS::NoValue}"),
+    *([], {}, [[]], [None], {"Ref": "AWS::NoValue"}, {"Ref": "Nothing"}, {"Ref": []}),
+    *({"Fn::GetAtt": []}, {"Fn::Sub": {}}, {"Fn::Sub": ["${X}", None]}, {"Fn::Join": [1, 2]}),
+    *({"Fn::Select": [9, []]}, {"Fn::Split": ["", "x"]}, {"Fn::If": ["X", 1, 2]}, {"Fn::ImportValue": {"Ref": "X"}}),
     {"Fn::FindInMap": ["A", "B", "C", {"DefaultValue": {}}]},
-    {"Fn::ImportValue": {"Ref": "X"}},
     {"Fn::ForEach::L": ["X", ["a", "b"], {"${X}": 1}]},
     {"Fn::Length": {"Ref": "X"}},
 )
@@ -114,6 +55,13 @@ def changed_document(document: Any, random: Random) -> Any:
         else:
             holder[key] = copy.deepcopy(random.choice(VALUES))
     return document
+
+
+def changed_json(document: Any, random: Random) -> bytes:
+    """Return *document* as JSON of which values were changed, or sometimes the text alone."""
+    if random.random() < 0.8:
+        return as_bytes(as_json(changed_document(document, random)))
+    return as_bytes(changed_text(json.dumps(document), random))
 
 
 def as_json(document: Any) -> str:

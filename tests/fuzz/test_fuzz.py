@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -21,7 +21,7 @@ from highwater.cli.terminal import inert
 from highwater.core import Dimension
 from highwater_lab.traffic import Stream
 from tests.command import Command, Done
-from tests.fuzz.mutations import TOKENS, as_bytes, as_json, changed_document, changed_text
+from tests.fuzz.mutations import TOKENS, as_bytes, as_json, changed_document, changed_json, changed_text
 from tests.template.plans import UNKNOWN, action, configured, plan, policy, resource, table, target
 from tests.traffic.shapes import as_console_export, as_csv, as_metric_data, as_metric_statistics, packed
 
@@ -36,6 +36,7 @@ CORPUS = sorted(
 TRAFFIC = "timestamp,writes,reads,writes:by_state\n" + "".join(
     f"2026-11-02T10:{minute:02}:00Z,{60 + minute}.5,{minute},7\n" for minute in range(20)
 )
+WITHOUT_INDEX = TRAFFIC.replace(",writes:by_state", "").replace(",7\n", "\n")
 START = datetime(2026, 11, 2, 10, tzinfo=UTC)
 TEMPLATE = """\
 Resources:
@@ -45,53 +46,21 @@ Resources:
       ProvisionedThroughput: {ReadCapacityUnits: 5, WriteCapacityUnits: 6}
 """
 OPTIONS = {
-    "rehearse": (
-        *(
-            "--traffic",
-            "--traffic-table",
-            "--scenario",
-            "--live-table",
-            "--region",
-            "--days",
-            "--save",
-            "--as",
-            "--scale",
-            "--mean",
-            "--start",
-        ),
-        *(
-            "--shift",
-            "--seed",
-            "--metric-delay",
-            "--price-region",
-            "--prices",
-            "--table",
-            "--parameter",
-            "--target",
-        ),
-        *("--compare", "--keys", "--index-share", "--size-gb", "--new-items", "--table-quota", "--account-quota"),
-        *("--max-throttled", "--max-cost", "--html", "--png", "--json"),
-    ),
-    "recommend": (
-        "--traffic",
-        "--timezone",
-        "--max-throttled",
-        "--table-quota",
-        "--png",
-        "--save",
-        "--scale",
-        "--code",
-        "--json",
-    ),
-    "prices": ("--prices", "--from", "--out", "--json"),
-    "traffic show": ("--table", "--as", "--json", "in.csv", "-", "orders"),
-    "traffic fetch": ("--all", "--days", "--out", "--resume", "--dry-run", "--region", "--json", "orders"),
-    "local status": ("--json", "--port"),
-    "local down": ("--json", "--port"),
-    "local env": ("--json", "--port"),
-    "local advance": ("--json", "1h", "-5m", "9" * 30),
-    "explain": ("--region", "--json", "orders"),
-    "pulses": ("--region", "--json", "--minutes", "orders"),
+    "rehearse": """
+        --traffic --traffic-table --scenario --live-table --region --days --save --as --scale --mean --start --shift
+        --seed --metric-delay --price-region --prices --table --parameter --target --compare --keys --index-share
+        --size-gb --new-items --table-quota --account-quota --max-throttled --max-cost --html --png --json
+    """,
+    "recommend": "--traffic --timezone --max-throttled --table-quota --png --save --scale --code --json",
+    "prices": "--prices --from --out --json",
+    "traffic show": "--table --as --json in.csv - orders",
+    "traffic fetch": "--all --days --out --resume --dry-run --region --json orders",
+    "local status": "--json --port",
+    "local down": "--json --port",
+    "local env": "--json --port",
+    "local advance": f"--json 1h -5m {'9' * 30}",
+    "explain": "--region --json orders",
+    "pulses": "--region --json --minutes orders",
 }
 ARGUMENTS = (
     *("t.yaml", "in.csv", "out.html", "out.png", "out.csv", "/dev/null", "/dev/full", "none", ".", "", "loop"),
@@ -101,9 +70,14 @@ ARGUMENTS = (
 )
 
 
-def _seeds() -> range:
+def _runs(folder: Path) -> Iterator[tuple[int, Random, Path]]:
+    """Seeds, what is random in their runs, and an empty folder for each, the same one every time."""
     print(f"seeds {FIRST_SEED} to {FIRST_SEED + RUNS - 1}")
-    return range(FIRST_SEED, FIRST_SEED + RUNS)
+    place = folder / "run"
+    for seed in range(FIRST_SEED, FIRST_SEED + RUNS):
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        yield seed, Random(seed), place
 
 
 def _check(done: Done, seed: int, arguments: object, folder: Path, given: bytes = b"") -> None:
@@ -128,11 +102,8 @@ def _wrong(done: Done) -> str | None:
 def _left_behind(folder: Path) -> str | None:
     """What is wrong with the files that a run wrote."""
     for path in folder.rglob("*"):
-        if (
-            path.name.startswith(".")
-            and path.name not in (".state", ".config", ".cache", ".matplotlib")
-            and path.is_file()
-        ):
+        is_known = path.name in (".state", ".config", ".cache", ".matplotlib")
+        if path.name.startswith(".") and not is_known and path.is_file():
             return f"{path.name} is left behind"
         if path.suffix == ".html" and not path.read_bytes().rstrip().endswith(b"</html>"):
             return f"{path.name} is half written"
@@ -141,30 +112,16 @@ def _left_behind(folder: Path) -> str | None:
     return None
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Callable[[], Path]:
-    """A function that returns an empty folder, the same one every time."""
-
-    def fresh() -> Path:
-        place = tmp_path / "run"
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir()
-        return place
-
-    return fresh
-
-
-def test_changed_templates(folder: Callable[[], Path]) -> None:
-    for seed in _seeds():
-        random = Random(seed)
-        place, source = folder(), random.choice(CORPUS)
+def test_changed_templates(tmp_path: Path) -> None:
+    for seed, random, place in _runs(tmp_path):
+        source = random.choice(CORPUS)
         text = source.read_text()
         if source.suffix in (".json", ".template") and random.random() < 0.7:
             given = as_bytes(as_json(changed_document(json.loads(text), random)))
         else:
             given = as_bytes(changed_text(text, random))
         (place / source.name).write_bytes(given)
-        (place / "in.csv").write_text(TRAFFIC.replace(",writes:by_state", "").replace(",7\n", "\n"))
+        (place / "in.csv").write_text(WITHOUT_INDEX)
         arguments = ["rehearse", source.name, "--traffic", "in.csv"]
         arguments += ["--html", "out.html"] if seed % 10 == 0 else []
         arguments += ["--table", random.choice(["Orders", "Visits", "Shop/Orders"])] if random.random() < 0.5 else []
@@ -218,16 +175,11 @@ def _terraform() -> dict[str, Any]:
     )
 
 
-def test_changed_plans_of_terraform(folder: Callable[[], Path]) -> None:
-    for seed in _seeds():
-        random = Random(seed)
-        place, document = folder(), _terraform()
-        if random.random() < 0.8:
-            given = as_bytes(as_json(changed_document(document, random)))
-        else:
-            given = as_bytes(changed_text(json.dumps(document), random))
+def test_changed_plans_of_terraform(tmp_path: Path) -> None:
+    for seed, random, place in _runs(tmp_path):
+        given = changed_json(_terraform(), random)
         (place / "plan.json").write_bytes(given)
-        (place / "in.csv").write_text(TRAFFIC.replace(",writes:by_state", "").replace(",7\n", "\n"))
+        (place / "in.csv").write_text(WITHOUT_INDEX)
         arguments = ["rehearse", "plan.json", "--traffic", "in.csv"]
         arguments += random.choice([[], ["--table", "orders"], ["--against", "prior"], ["--all"]])
         _check(Command(place)(*arguments), seed, arguments, place, given)
@@ -235,7 +187,7 @@ def test_changed_plans_of_terraform(folder: Callable[[], Path]) -> None:
 
 @pytest.mark.parametrize("depth", [400, 900, 20_000])
 @pytest.mark.parametrize("form", ["modules", "values", "calls", "unknown"])
-def test_plans_of_terraform_that_are_nested_deeply(form: str, depth: int, folder: Callable[[], Path]) -> None:
+def test_plans_of_terraform_that_are_nested_deeply(form: str, depth: int, tmp_path: Path) -> None:
     opening = '{"format_version":"1.2","planned_values":{"root_module":'
     one = '"address":"aws_dynamodb_table.t","mode":"managed","type":"aws_dynamodb_table","name":"t"'
     resources = f'"resources":[{{{one},"values":{{"name":"t"}}}}]'
@@ -250,15 +202,13 @@ def test_plans_of_terraform_that_are_nested_deeply(form: str, depth: int, folder
         marks = '{"name":' * depth + "true" + "}" * depth
         change = f'{{"address":"aws_dynamodb_table.t","change":{{"after_unknown":{marks}}}}}'
         text = f'{opening}{{{resources}}}}},"resource_changes":[{change}]}}'
-    place, given = folder(), text.encode()
-    (place / "plan.json").write_bytes(given)
-    _check(Command(place)("rehearse", "plan.json", "--scenario", "step"), depth, form, place, given)
+    given = text.encode()
+    (tmp_path / "plan.json").write_bytes(given)
+    _check(Command(tmp_path)("rehearse", "plan.json", "--scenario", "step"), depth, form, tmp_path, given)
 
 
-def test_changed_traffic(folder: Callable[[], Path]) -> None:
-    for seed in _seeds():
-        random = Random(seed)
-        place = folder()
+def test_changed_traffic(tmp_path: Path) -> None:
+    for seed, random, place in _runs(tmp_path):
         given = as_bytes(changed_text(TRAFFIC, random))
         (place / "in.csv").write_bytes(given)
         (place / "t.yaml").write_text(TEMPLATE)
@@ -266,11 +216,9 @@ def test_changed_traffic(folder: Callable[[], Path]) -> None:
         _check(Command(place)(*arguments), seed, arguments, place, given)
 
 
-def test_changed_traffic_of_any_shape(folder: Callable[[], Path]) -> None:
+def test_changed_traffic_of_any_shape(tmp_path: Path) -> None:
     units = {table: {Stream(None, Dimension.WRITE): [60.0, 0.5, 7.0] * 4} for table in ("orders", "carts")}
-    for seed in _seeds():
-        random = Random(seed)
-        place = folder()
+    for seed, random, place in _runs(tmp_path):
         form = random.choice(["separators", "console", "data", "statistics", "packed", "parquet"])
         if form == "console":
             content = as_console_export(units, START, 60, random, hours=0)
@@ -284,11 +232,8 @@ def test_changed_traffic_of_any_shape(folder: Callable[[], Path]) -> None:
             way = {"separator": random.choice(",;\t"), "encoding": random.choice(["utf-8", "utf-16"]), "times": "Z"}
             content = as_csv(units, START, 60, random, comma=False, **way)
         if form in ("data", "statistics") and random.random() < 0.6:
-            given = as_bytes(
-                as_json(
-                    changed_document(json.loads(content.splitlines()[0] if form == "statistics" else content), random)
-                )
-            )
+            document = json.loads(content.splitlines()[0] if form == "statistics" else content)
+            given = as_bytes(as_json(changed_document(document, random)))
         elif form in ("console", "data", "statistics"):
             given = as_bytes(changed_text(content.decode(), random))
         else:
@@ -312,13 +257,11 @@ def _with_other_bytes(content: bytes, random: Random) -> bytes:
     return bytes(changed)
 
 
-def test_changed_price_lists(folder: Callable[[], Path]) -> None:
+def test_changed_price_lists(tmp_path: Path) -> None:
     row = "us-east-1,AmazonDynamoDB,{}WriteCapacityUnit-Hrs,0.00065\n"
     rows = "Region,Service Code,Usage Type,On-Demand Rate\n" + row.format("") + row.format("IA-")
     shipped = Path(__file__).parents[2] / "lambda_src/highwater/core/prices.json"
-    for seed in _seeds():
-        random = Random(seed)
-        place = folder()
+    for seed, random, place in _runs(tmp_path):
         prices = changed_document(json.loads(shipped.read_text()), random)
         (place / "mine.json").write_bytes(as_bytes(as_json(prices)))
         (place / "rates.csv").write_bytes(as_bytes(changed_text(rows, random)))
@@ -326,10 +269,8 @@ def test_changed_price_lists(folder: Callable[[], Path]) -> None:
             _check(Command(place)(*arguments), seed, arguments, place)
 
 
-def test_any_command_line(folder: Callable[[], Path]) -> None:
-    for seed in _seeds():
-        random = Random(seed)
-        place = folder()
+def test_any_command_line(tmp_path: Path) -> None:
+    for seed, random, place in _runs(tmp_path):
         (place / "in.csv").write_text(TRAFFIC)
         (place / "t.yaml").write_text(TEMPLATE)
         (place / "loop").symlink_to("loop")
@@ -341,5 +282,7 @@ def test_any_command_line(folder: Callable[[], Path]) -> None:
             # a search takes seconds; most of these end before it
             arguments += ["--traffic", random.choice(["in.csv", "none"]), "--timezone", random.choice(ARGUMENTS)]
         for _ in range(random.randint(0, 5)):
-            arguments.append(random.choice(OPTIONS[command]) if random.random() < 0.6 else random.choice(ARGUMENTS))
+            arguments.append(
+                random.choice(OPTIONS[command].split()) if random.random() < 0.6 else random.choice(ARGUMENTS)
+            )
         _check(Command(place)(*arguments), seed, arguments, place)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import os
 import signal
 import subprocess
@@ -16,7 +15,7 @@ import pytest
 
 from highwater_lab.local import LocalCloud
 from tests.command import Command
-from tests.fuzz.mutations import as_bytes, as_json, changed_document, changed_text
+from tests.fuzz.mutations import changed_json, changed_text
 from tests.local.world import client
 from tests.ports import servers
 
@@ -31,6 +30,7 @@ TABLE = {
 }
 ITEM = {"id": {"S": "a"}, "n": {"N": "7"}, "m": {"M": {"l": {"L": [{"BOOL": True}]}}}}
 TARGET = {"ServiceNamespace": "dynamodb", "ResourceId": "table/orders"}
+READS = TARGET | {"ScalableDimension": "dynamodb:table:ReadCapacityUnits"}
 REQUESTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("DynamoDB_20120810.CreateTable", TABLE),
     ("DynamoDB_20120810.DescribeTable", {"TableName": "orders"}),
@@ -41,16 +41,12 @@ REQUESTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("DynamoDB_20120810.Scan", {"TableName": "orders", "TotalSegments": 4, "Segment": 1}),
     ("DynamoDB_20120810.BatchWriteItem", {"RequestItems": {"orders": [{"PutRequest": {"Item": ITEM}}]}}),
     ("DynamoDB_20120810.TransactWriteItems", {"TransactItems": [{"Put": {"TableName": "orders", "Item": ITEM}}]}),
-    (
-        "AnyScaleFrontendService.RegisterScalableTarget",
-        {**TARGET, "ScalableDimension": "dynamodb:table:ReadCapacityUnits", "MinCapacity": 5, "MaxCapacity": 50},
-    ),
+    ("AnyScaleFrontendService.RegisterScalableTarget", {**READS, "MinCapacity": 5, "MaxCapacity": 50}),
     ("AnyScaleFrontendService.DescribeScalableTargets", TARGET),
     (
         "AnyScaleFrontendService.PutScheduledAction",
         {
-            **TARGET,
-            "ScalableDimension": "dynamodb:table:ReadCapacityUnits",
+            **READS,
             "ScheduledActionName": "load",
             "Schedule": "cron(0 5 * * ? *)",
             "ScalableTargetAction": {"MinCapacity": 9},
@@ -65,10 +61,7 @@ METHODS = ("POST", "POST", "POST", "POST", "GET", "PUT", "DELETE", "OPTIONS", "P
 
 def _request(random: Random) -> tuple[str, str, bytes, dict[str, str]]:
     name, document = random.choice(REQUESTS)
-    if random.random() < 0.8:
-        body = as_bytes(as_json(changed_document(document, random)))
-    else:
-        body = as_bytes(changed_text(json.dumps(document), random))
+    body = changed_json(document, random)
     prefix, _, operation = name.partition(".")
     target = name if random.random() < 0.9 else f"{prefix}.{changed_text(operation, random)}"
     credential = "Credential=test/20261102/us-east-1/dynamodb/aws4_request"
