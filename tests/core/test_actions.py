@@ -86,12 +86,7 @@ def test_window_over_fixed_capacity_moves_floor_and_ceiling_together() -> None:
 def test_rise_in_a_time_that_clocks_skip_comes_again_at_the_end_of_the_skipped_hour() -> None:
     """And once more an hour on, should AAS run the skipped time an hour late."""
     schedules = [action.schedule for action in compile_actions(target(weekly("SUN", start="02:30")))]
-    assert schedules == [
-        "cron(30 2 ? * SUN *)",
-        "cron(0 3 ? * SUN *)",
-        "cron(0 4 ? * SUN *)",
-        "cron(30 6 ? * SUN *)",
-    ]
+    assert schedules == [f"cron({at} ? * SUN *)" for at in ("30 2", "0 3", "0 4", "30 6")]
 
 
 def test_bounds_that_never_change_are_set_once_a_day() -> None:
@@ -101,37 +96,19 @@ def test_bounds_that_never_change_are_set_once_a_day() -> None:
 
 
 def test_window_on_all_days_at_the_same_time_twice_needs_no_actions_between_days() -> None:
-    actions = compile_actions(
-        target(
-            weekly("MON", start="05:00", end="05:00"),
-        )
-    )
+    actions = compile_actions(target(weekly("MON", start="05:00", end="05:00")))
     assert [action.schedule for action in actions] == ["cron(0 5 ? * MON *)", "cron(0 5 ? * TUE *)"]
 
 
 def test_one_off_window_over_a_weekly_one_parts_its_actions_in_sections() -> None:
     actions = compile_actions(target(weekly("MON"), once("2027-02-01T00:00", "2027-02-15T12:00")))
+    before = datetime(2027, 1, 31, 23, 59, 30, tzinfo=UTC)
+    rise, fall = (datetime(2027, 2, 22, hour, minute, tzinfo=UTC) for hour, minute in ((4, 0), (5, 30)))
     assert [(action.name, action.start, action.end) for action in actions] == [
-        (
-            "MON 0500 Europe.Berlin min 33 max 220 from 2027-02-22 0400 UTC",
-            datetime(2027, 2, 22, 4, tzinfo=UTC),
-            None,
-        ),
-        (
-            "MON 0500 Europe.Berlin min 33 max 220 until 2027-01-31 2359 UTC",
-            None,
-            datetime(2027, 1, 31, 23, 59, 30, tzinfo=UTC),
-        ),
-        (
-            "MON 0630 Europe.Berlin min 22 max 220 from 2027-02-22 0530 UTC",
-            datetime(2027, 2, 22, 5, 30, tzinfo=UTC),
-            None,
-        ),
-        (
-            "MON 0630 Europe.Berlin min 22 max 220 until 2027-01-31 2359 UTC",
-            None,
-            datetime(2027, 1, 31, 23, 59, 30, tzinfo=UTC),
-        ),
+        ("MON 0500 Europe.Berlin min 33 max 220 from 2027-02-22 0400 UTC", rise, None),
+        ("MON 0500 Europe.Berlin min 33 max 220 until 2027-01-31 2359 UTC", None, before),
+        ("MON 0630 Europe.Berlin min 22 max 220 from 2027-02-22 0530 UTC", fall, None),
+        ("MON 0630 Europe.Berlin min 22 max 220 until 2027-01-31 2359 UTC", None, before),
         ("once 2027-02-01 0000 UTC min 44 max 220", None, None),
         ("once 2027-02-15 1200 UTC min 22 max 220", None, None),
     ]

@@ -127,7 +127,7 @@ def _needs(
     consumed: list[int | None], at: datetime = CALM, dimension: Dimension = Dimension.WRITE, **more: Any
 ) -> bool:
     resource = SeenResource(provisioned=Units(900, 100), **more)
-    target = next(target for target in PLAN.targets() if target.dimension is dimension)
+    target = PLAN.targets()[list(Dimension).index(dimension)]
     observation = Observation.of(minute_of(at) - 3, consumed, [0] * len(consumed))
     return needs_throttles(scaled(), target, resource, observation, clock(at))
 

@@ -10,15 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from highwater.core import Capacity, Dimension, Plan, Window
-from highwater.core.boosts import (
-    GrantLimit,
-    Lease,
-    LeaseError,
-    boosts_at,
-    grant,
-    units_for_deadline,
-    units_for_rate,
-)
+from highwater.core.boosts import GrantLimit, Lease, LeaseError, boosts_at, grant, units_for_deadline, units_for_rate
 from highwater.core.schedule.bounds import bounds_at
 from tests.core import leases as made
 from tests.core.examples import examples
@@ -48,50 +40,23 @@ def test_boost_that_fits_is_granted_in_full() -> None:
     assert found.lease == lease()
 
 
+def _left(limit: GrantLimit, what: str, units: str, at: str = "02:00") -> tuple[GrantLimit, str]:
+    return limit, f"{what} units/s at 2027-03-04 {at} UTC leaves {units} units/s"
+
+
+CEILING = "the plan's ceiling of 6,000"
+QUOTA = _left(GrantLimit.QUOTA, "the account's quota of 4,000", "3,000")
+BOTH = [QUOTA, _left(GrantLimit.CEILING, CEILING, "5,000")]
+
+
 @pytest.mark.parametrize(
     ("asked", "more", "units", "limits"),
     [
-        (
-            {"units": 7_000},
-            {},
-            5_960,
-            [(GrantLimit.CEILING, "the plan's ceiling of 6,000 units/s at 2027-03-04 02:00 UTC leaves 5,960 units/s")],
-        ),
-        (
-            {"units": 5_900, "end": NOW + 90 * MINUTE},
-            {},
-            5_300,
-            [(GrantLimit.CEILING, "the plan's ceiling of 6,000 units/s at 2027-03-04 03:00 UTC leaves 5,300 units/s")],
-        ),
-        (
-            {"units": 5_900},
-            {"demand_units": 1_000, "quota_units": 4_000},
-            3_000,
-            [
-                (GrantLimit.QUOTA, "the account's quota of 4,000 units/s at 2027-03-04 02:00 UTC leaves 3,000 units/s"),
-                (
-                    GrantLimit.CEILING,
-                    "the plan's ceiling of 6,000 units/s at 2027-03-04 02:00 UTC leaves 5,000 units/s",
-                ),
-            ],
-        ),
-        (
-            {},
-            {"cap_units": 500},
-            400,
-            [
-                (
-                    GrantLimit.CAP,
-                    "the caller's cap of 500 units/s at 2027-03-04 02:00 UTC leaves 400 units/s",
-                )
-            ],
-        ),
-        (
-            {"units": 7_000, "is_total": True},
-            {},
-            6_000,
-            [(GrantLimit.CEILING, "the plan's ceiling of 6,000 units/s at 2027-03-04 02:00 UTC leaves 6,000 units/s")],
-        ),
+        ({"units": 7_000}, {}, 5_960, [_left(GrantLimit.CEILING, CEILING, "5,960")]),
+        ({"units": 5_900, "end": NOW + 90 * MINUTE}, {}, 5_300, [_left(GrantLimit.CEILING, CEILING, "5,300", "03:00")]),
+        ({"units": 5_900}, {"demand_units": 1_000, "quota_units": 4_000}, 3_000, BOTH),
+        ({}, {"cap_units": 500}, 400, [_left(GrantLimit.CAP, "the caller's cap of 500", "400")]),
+        ({"units": 7_000, "is_total": True}, {}, 6_000, [_left(GrantLimit.CEILING, CEILING, "6,000")]),
     ],
     ids=["ceiling", "window", "quota", "cap", "total"],
 )
@@ -184,13 +149,7 @@ def test_deadline_says_how_many_units(
     [
         (0, 5, MINUTE, 0, "0 items of 5 bytes; allowed: 1 item or more of 1 to 409,600 bytes"),
         (5, 409_601, MINUTE, 0, "5 items of 409,601 bytes; allowed: 1 item or more of 1 to 409,600 bytes"),
-        (
-            5,
-            5,
-            MINUTE,
-            60,
-            "a job of 0:01:00 of which 0:01:00 pass before the capacity is there; give it more time",
-        ),
+        (5, 5, MINUTE, 60, "a job of 0:01:00 of which 0:01:00 pass before the capacity is there; give it more time"),
     ],
 )
 def test_job_without_work_or_time_is_told(items: int, size: int, within: timedelta, ready: int, message: str) -> None:

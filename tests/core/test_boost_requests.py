@@ -15,14 +15,16 @@ from highwater.core.limits import billed_hours, unit_hour_micro_usd
 from tests.core.leases import NOW, lease
 
 READ, WRITE = Dimension.READ, Dimension.WRITE
+FIXED = IndexCapacity(index_name="fixed", read=Capacity.fixed(units=3), write=Capacity.fixed(units=4))
 PLAN = Plan(
     read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
     write=Capacity.autoscaled(min_capacity=12, max_capacity=4_000, target_utilization_percent=80),
-    indexes=(
-        IndexCapacity(index_name="by_day"),
-        IndexCapacity(index_name="fixed", read=Capacity.fixed(units=3), write=Capacity.fixed(units=4)),
-    ),
+    indexes=(IndexCapacity(index_name="by_day"), FIXED),
 )
+INSTANT = "allowed: an instant with its zone, such as 2027-03-04T05:06Z"
+LINE = "allowed: a line of up to 200 characters"
+ARRIVED = "which arrived at 2027-03-04 02:00 UTC, is over; send a new event if the job still needs it"
+HOLDS: list[Any] = ["on", 7, [], {}]
 ID = "allowed: 8 to 100 letters, digits, dots, colons and dashes"
 GIVEN: dict[str, Any] = {"id": "nightly-1", "table": "orders", "minutes": 30}
 
@@ -94,40 +96,21 @@ def test_lease_lasts_as_long_as_was_asked_for(members: dict[str, Any], start: in
             {"write": 1, "minutes": 1_441},
             "boost: minutes is 1441; allowed: 1 to 1,440; declare a window for what lasts longer",
         ),
-        (
-            {"write": 1, "at": "02:00"},
-            "boost: at is '02:00'; allowed: an instant with its zone, such as 2027-03-04T05:06Z",
-        ),
-        (
-            {"write": 1, "sent": "noon"},
-            "boost: sent is 'noon'; allowed: an instant with its zone, such as 2027-03-04T05:06Z",
-        ),
+        ({"write": 1, "at": "02:00"}, f"boost: at is '02:00'; {INSTANT}"),
+        ({"write": 1, "at": "0001-01-01T00:00+14:00"}, f"boost: at is '0001-01-01T00:00+14:00'; {INSTANT}"),
+        ({"write": 1, "sent": "noon"}, f"boost: sent is 'noon'; {INSTANT}"),
         (
             {"write": 1, "sent": "2027-03-03T17:30:30Z"},
-            "orders: a boost from 2027-03-03 17:30 until 2027-03-03 18:00 UTC, which arrived at 2027-03-04 02:00 UTC, "
-            "is over; send a new event if the job still needs it",
+            f"orders: a boost from 2027-03-03 17:30 until 2027-03-03 18:00 UTC, {ARRIVED}",
         ),
         (
             {"write": 1, "sent": "2027-03-04T01:30:30Z"},
-            "orders: a boost from 2027-03-04 01:30 until 2027-03-04 02:00 UTC, which arrived at 2027-03-04 02:00 UTC, "
-            "is over; send a new event if the job still needs it",
+            f"orders: a boost from 2027-03-04 01:30 until 2027-03-04 02:00 UTC, {ARRIVED}",
         ),
-        ({"write": 1, "hold": "on"}, "boost: hold is 'on'; allowed: lease or start"),
-        ({"write": 1, "reason": "x" * 201}, f"boost: reason is '{'x' * 59}; allowed: a line of up to 200 characters"),
-        (
-            {"write": 1, "reason": "load\nbegin by root"},
-            "boost: reason is 'load\\nbegin by root'; allowed: a line of up to 200 characters",
-        ),
-        (
-            {"write": 1, "reason": "\ud800"},
-            "boost: reason is '\\ud800'; allowed: a line of up to 200 characters",
-        ),
-        ({"write": 1, "hold": []}, "boost: hold is []; allowed: lease or start"),
-        ({"write": 1, "hold": {}}, "boost: hold is {}; allowed: lease or start"),
-        (
-            {"write": 1, "at": "0001-01-01T00:00+14:00"},
-            "boost: at is '0001-01-01T00:00+14:00'; allowed: an instant with its zone, such as 2027-03-04T05:06Z",
-        ),
+        ({"write": 1, "reason": "x" * 201}, f"boost: reason is '{'x' * 59}; {LINE}"),
+        ({"write": 1, "reason": "load\nbegin by root"}, f"boost: reason is 'load\\nbegin by root'; {LINE}"),
+        ({"write": 1, "reason": "\ud800"}, f"boost: reason is '\\ud800'; {LINE}"),
+        *(({"write": 1, "hold": hold}, f"boost: hold is {hold!r}; allowed: lease or start") for hold in HOLDS),
         (
             {"write": 1, "at": "2099-01-01T00:00Z"},
             "orders: a boost at 2099-01-01 00:00 UTC; allowed: up to 7 days ahead; declare a window for what is known "

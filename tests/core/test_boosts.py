@@ -25,6 +25,7 @@ from highwater.core.scaler import (
     decide,
     review,
 )
+from tests.core.decisions_to_make import state
 from tests.core.leases import NOW, lease
 
 MINUTE = timedelta(minutes=1)
@@ -47,26 +48,25 @@ def test_lease_that_is_given_back_ends_at_once_and_renewal_does_not_bring_it_bac
     assert lease().renewed(NOW + 10 * MINUTE) == lease(), "a renewal never shortens"
 
 
+_FROM = "a boost from 2027-03-04T02:00:30+00:00"
+_MOST = "allowed: up to 24 hours; declare a window for what lasts longer"
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"units": 0}, "orders, table write: a boost of 0 units/s; allowed: 1 or more"),
+        ({"units": 0}, "table write: a boost of 0 units/s; allowed: 1 or more"),
         (
             {"end": NOW, "index": "by_status"},
-            "orders, index 'by_status' write: a boost from 2027-03-04T02:00:30+00:00 until 2027-03-04T02:00:30+00:00; "
-            "allowed: up to 24 hours; declare a window for what lasts longer",
+            f"index 'by_status' write: {_FROM} until 2027-03-04T02:00:30+00:00; {_MOST}",
         ),
-        (
-            {"end": NOW + timedelta(hours=25)},
-            "orders, table write: a boost from 2027-03-04T02:00:30+00:00 until 2027-03-05T03:00:30+00:00; allowed: up "
-            "to 24 hours; declare a window for what lasts longer",
-        ),
+        ({"end": NOW + timedelta(hours=25)}, f"table write: {_FROM} until 2027-03-05T03:00:30+00:00; {_MOST}"),
     ],
 )
 def test_lease_that_cannot_be_is_told(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(LeaseError) as refused:
         lease(**changed)
-    assert str(refused.value) == message
+    assert str(refused.value) == f"orders, {message}"
 
 
 def test_concurrent_boosts_add_up_and_of_totals_the_highest_counts() -> None:
@@ -85,15 +85,8 @@ def test_concurrent_boosts_add_up_and_of_totals_the_highest_counts() -> None:
     assert boosts_at([], WRITE, NOW) == Boosts()
 
 
-def _state(**changed: Any) -> TargetState:
-    given: dict[str, Any] = {
-        "index": None,
-        "dimension": Dimension.WRITE,
-        "current": 100,
-        "baseline": 100,
-        "ceiling": 9_000,
-    }
-    return TargetState(**(given | changed))
+def _state(current: int = 100, **changed: Any) -> TargetState:
+    return state(current, **({"baseline": 100} | changed))
 
 
 EMPTY = Observation.of(0, (), ())
@@ -113,8 +106,8 @@ EMPTY = Observation.of(0, (), ())
 def test_total_is_the_least_and_what_boosts_account_for_is_told(
     added: int, total: int, ceiling: int, granted: int, boosted: int
 ) -> None:
-    state = _state(boosts=added, boosted_total=total, boosted=0, ceiling=ceiling)
-    decision = decide(ScalerSettings.floor(), state, EMPTY, now=NOW)
+    boosted_state = _state(boosts=added, boosted_total=total, boosted=0, ceiling=ceiling)
+    decision = decide(ScalerSettings.floor(), boosted_state, EMPTY, now=NOW)
     assert (decision.granted, decision.boosted) == (granted, boosted)
 
 

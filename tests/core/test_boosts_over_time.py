@@ -17,16 +17,7 @@ import pytest
 
 from highwater.core import Bounds, Capacity, Dimension, Plan, Units, Window
 from highwater.core.boosts import Lease
-from highwater.core.scaler import (
-    Clock,
-    Mode,
-    Observation,
-    ScaledPlan,
-    SeenResource,
-    SeenTable,
-    SeenTarget,
-    review,
-)
+from highwater.core.scaler import Clock, Mode, Observation, ScaledPlan, SeenResource, SeenTable, SeenTarget, review
 from highwater.core.schedule.bounds import bounds_at
 from tests.core.examples import examples
 
@@ -109,9 +100,7 @@ class World:
         registered = Bounds(self.floor, bounds_at(self.plan.targets()[1], self.now).max)
         seen = SeenTable(
             {None: SeenResource(provisioned=Units(5, self.floor))},
-            {
-                (None, Dimension.WRITE): SeenTarget(registered=registered, observation=self.observed()),
-            },
+            {(None, Dimension.WRITE): SeenTarget(registered=registered, observation=self.observed())},
             tuple(self.table.values()),
             {(None, Dimension.WRITE): self.boosted},
         )

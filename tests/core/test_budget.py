@@ -15,10 +15,16 @@ from tests.core.examples import examples
 
 SPACING = timedelta(seconds=3600)
 DAY = datetime(2027, 3, 4, tzinfo=UTC)
-NOON = DAY + timedelta(hours=12)
+NOON, MIDNIGHT = DAY + timedelta(hours=12), DAY + timedelta(days=1)
+IN_BERLIN = datetime.fromisoformat("2027-03-04T13:10:00+01:00")
 law = settings(max_examples=examples(150))
 instants = st.lists(st.integers(0, 3 * 86_400 - 1).map(lambda s: DAY + timedelta(seconds=s)), max_size=60).map(sorted)
 bursts = st.lists(st.integers(0, 20 * 60).map(lambda s: NOON + timedelta(minutes=s)), max_size=40).map(sorted)
+
+
+def _late(minute: int) -> datetime:
+    """In the last hour of the day."""
+    return DAY + timedelta(hours=23, minutes=minute)
 
 
 def accepted_of(wanted: list[datetime]) -> list[datetime]:
@@ -43,30 +49,12 @@ def test_budget_never_used_allows_a_decrease_at_once() -> None:
         pytest.param(4, NOON, NOON + timedelta(minutes=59), NOON + SPACING, id="a minute early waits a minute"),
         pytest.param(4, NOON, NOON + SPACING, NOON + SPACING, id="after 3,600 s sharp"),
         pytest.param(9, NOON, NOON + timedelta(hours=5), NOON + timedelta(hours=5), id="hours later at once"),
-        pytest.param(
-            4,
-            DAY + timedelta(hours=23, minutes=20),
-            DAY + timedelta(hours=23, minutes=30),
-            DAY + timedelta(days=1),
-            id="midnight UTC comes before the hour is over",
-        ),
-        pytest.param(
-            27,
-            DAY + timedelta(hours=23, minutes=59),
-            DAY + timedelta(days=1),
-            DAY + timedelta(days=1),
-            id="anew at 00:00",
-        ),
-        pytest.param(
-            4,
-            NOON.astimezone(UTC),
-            datetime.fromisoformat("2027-03-04T13:10:00+01:00"),
-            NOON + SPACING,
-            id="an instant told in another zone",
-        ),
+        pytest.param(4, _late(20), _late(30), MIDNIGHT, id="midnight UTC comes before the hour is over"),
+        pytest.param(27, _late(59), MIDNIGHT, MIDNIGHT, id="anew at 00:00"),
+        pytest.param(4, NOON, IN_BERLIN, NOON + SPACING, id="an instant told in another zone"),
     ],
 )
-def test_next_allowed_is_the_earliest_accepted_instant(
+def test_next_allowed_is_the_first_instant_accepted(
     used: int, last: datetime, at: datetime, expected: datetime
 ) -> None:
     assert DecreaseBudget(used, last).next_allowed(at) == expected
@@ -74,8 +62,8 @@ def test_next_allowed_is_the_earliest_accepted_instant(
 
 
 def test_used_on_another_utc_day_is_nothing() -> None:
-    budget = DecreaseBudget(4, DAY + timedelta(hours=23, minutes=59))
-    assert [budget.used_on(DAY), budget.used_on(DAY + timedelta(days=1))] == [4, 0]
+    budget = DecreaseBudget(4, _late(59))
+    assert [budget.used_on(DAY), budget.used_on(MIDNIGHT)] == [4, 0]
 
 
 def test_after_a_decrease_on_a_new_day_counts_from_one() -> None:

@@ -72,10 +72,7 @@ def test_delete_has_its_version_beside_the_key() -> None:
         ('{"pk": "a"}', "put: v: is missing, allowed: a number; the queue orders writes by it"),
         ('{"pk": "a", "v": "1"}', "put: v: got '1', allowed: a number; the queue orders writes by it"),
         ('{"pk": "a", "v": false}', "put: v: got False, allowed: a number; the queue orders writes by it"),
-        (
-            '{"delete": {"pk": "a", "v": 1, "x": 1}}',
-            "delete: x: is no part of the key, allowed: pk; leave it out",
-        ),
+        ('{"delete": {"pk": "a", "v": 1, "x": 1}}', "delete: x: is no part of the key, allowed: pk; leave it out"),
     ],
 )
 def test_body_that_can_never_be_written_is_poison_with_its_reason(body: str, why: str) -> None:
@@ -121,9 +118,7 @@ def test_message_comes_back_after_its_wait_or_a_tenth_of_its_age(wait: float, ag
 
 
 @pytest.mark.parametrize(("drain", "visibility"), [(3_600, 361), (DAY // 2, 361), (DAY, 361), (14 * DAY, 5_700)])
-def test_message_that_is_throttled_for_the_whole_drain_time_is_never_received_too_often(
-    drain: int, visibility: int
-) -> None:
+def test_message_that_is_throttled_all_the_drain_time_is_never_received_too_often(drain: int, visibility: int) -> None:
     most = most_receives(drain, visibility)
     age, received = 0, 0
     while age < drain:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from datetime import timedelta
 
 import pytest
 
 from highwater.core import Capacity, Dimension
 from highwater.core.plan.capacity import is_deploy_time
-
-DEPLOY_TIME: float = struct.unpack(">d", b"\xfb\xff\x00\x00\x00\x00\x00\x01")[0]
+from tests.core.plans_to_check import DEPLOY_TIME
 
 
 def test_autoscaled_by_default_tracks_70_percent_without_cooldowns() -> None:
@@ -23,20 +21,6 @@ def test_autoscaled_by_default_tracks_70_percent_without_cooldowns() -> None:
 
 def test_autoscaled_may_fall_to_a_single_unit_by_default() -> None:
     assert Capacity.autoscaled(max_capacity=14).min_capacity == 1
-
-
-def test_autoscaled_keeps_every_option_apart() -> None:
-    capacity = Capacity.autoscaled(
-        min_capacity=3,
-        max_capacity=14,
-        target_utilization_percent=55,
-        scale_in_cooldown=timedelta(seconds=61),
-        scale_out_cooldown=timedelta(seconds=32),
-        disable_scale_in=True,
-    )
-    assert capacity.target_utilization_percent == 55
-    assert (capacity.scale_in_cooldown.seconds, capacity.scale_out_cooldown.seconds) == (61, 32)
-    assert capacity.disable_scale_in
 
 
 def test_fixed_has_equal_bounds_and_no_policy() -> None:

@@ -329,36 +329,28 @@ def test_yesterdays_next_minutes_are_provided_for() -> None:
         pytest.param(Mode.FLOOR, 50, 18, id="a floor may rise again at any time"),
     ],
 )
-def test_yesterday_is_looked_at_until_help_comes_or_through_the_next_hour(
-    mode: Mode, minute: int, minutes: int
-) -> None:
+def test_yesterday_is_looked_at_until_help_comes_or_for_the_next_hour(mode: Mode, minute: int, minutes: int) -> None:
     now, scaler = NOW.replace(minute=minute), replace(DIRECT, mode=mode)
     for spike, wanted in ((minutes - 1, 500), (minutes, 64)):
         assert decide(scaler, state(64), seen(day_before(now, spike), now=now), now=now).wanted == wanted
 
 
-def test_yesterday_is_looked_at_from_now_on_whatever_is_still_to_come() -> None:
-    for spike, wanted in ((17, 500), (18, 64)):
-        known = seen(day_before(NOW, spike))
-        waiting = Observation.of(known.newest + 2, [*known.consumed_units, None, None], [0] * 1442)
-        assert decide(DIRECT, state(64), waiting, now=NOW).wanted == wanted
-
-
-def test_yesterday_is_looked_at_an_hour_further_where_data_are_old() -> None:
-    """Data of two hours ago: the day before them is known for a little longer than now."""
-    for spike, wanted in ((87, 500), (88, 64)):
-        day: list[int | None] = [60 * 60] * 1440
-        day[spike] = 600 * 60
-        old = Observation.of(minute_of(NOW) - 120, day, [0] * 1440)
-        assert decide(DIRECT, state(64), old, now=NOW).wanted == wanted
-
-
-def test_yesterday_is_looked_at_as_far_by_a_clock_that_is_behind() -> None:
-    for spike, wanted in ((17, 500), (18, 64)):
-        day: list[int | None] = [60 * 60] * 1442
-        day[2 + spike] = 600 * 60
-        ahead = Observation.of(minute_of(NOW) + 5, [*day[:-2], None, None], [0] * 1442)
-        assert decide(DIRECT, state(64), ahead, now=NOW).wanted == wanted
+@pytest.mark.parametrize(
+    ("newest_in", "waiting", "first", "last"),
+    [
+        pytest.param(-1, 2, 2, 17, id="whatever is still to come"),
+        # the day before them is known for a little longer than now
+        pytest.param(-120, 0, 0, 87, id="an hour further where data are two hours old"),
+        pytest.param(5, 2, 2, 17, id="as far by a clock that is behind"),
+    ],
+)
+def test_yesterday_is_looked_at_from_now_on(newest_in: int, waiting: int, first: int, last: int) -> None:
+    for spike, wanted in ((last, 500), (last + 1, 64)):
+        day: list[int | None] = [60 * 60] * (1440 + waiting)
+        day[first + spike] = 600 * 60
+        day[1440:] = [None] * waiting
+        seen_then = Observation.of(minute_of(NOW) + newest_in, day, [0] * len(day))
+        assert decide(DIRECT, state(64), seen_then, now=NOW).wanted == wanted
 
 
 def test_increase_and_decrease_never_go_in_one_call() -> None:

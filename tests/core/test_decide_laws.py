@@ -11,24 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater.core import DecreaseBudget, Dimension
-from highwater.core.scaler import (
-    Mode,
-    Observation,
-    ScalerSettings,
-    TargetState,
-    decide,
-)
+from highwater.core.scaler import Mode, Observation, ScalerSettings, TargetState, decide
 from highwater.core.scaler.regret import Regret
 from tests.core.decisions_to_make import DIRECT, FLOOR, NOW, law, seen
 
-# laws
-
+Minutes = list[tuple[int | None, int]]
 amounts = st.one_of(st.none(), st.integers(0, 60_000))
 # so many minutes alike: units consumed, units throttled, how long
 stretches = st.tuples(amounts, st.integers(0, 40_000), st.sampled_from([1, 1, 1, 2, 4, 15, 40]))
 
 
-def series_of(stretches_at_most: int) -> st.SearchStrategy[list[tuple[int | None, int]]]:
+def series_of(stretches_at_most: int) -> st.SearchStrategy[Minutes]:
     return st.lists(stretches, max_size=stretches_at_most).map(
         lambda parts: [(units, throttled) for units, throttled, length in parts for _ in range(length)]
     )
@@ -71,11 +64,7 @@ def observation(minutes: Sequence[tuple[int | None, int]], now: datetime, regret
 @law
 @given(modes, states, series, nows, regrets)
 def test_answer_is_within_ceiling_and_quota_and_never_below_the_plan(
-    scaler: ScalerSettings,
-    target: TargetState,
-    minutes: list[tuple[int | None, int]],
-    now: datetime,
-    regret: Regret | None,
+    scaler: ScalerSettings, target: TargetState, minutes: Minutes, now: datetime, regret: Regret | None
 ) -> None:
     decision = decide(scaler, target, observation(minutes, now, regret), now=now)
     most = min(target.ceiling, target.quota_units)
@@ -89,11 +78,7 @@ def test_answer_is_within_ceiling_and_quota_and_never_below_the_plan(
 @law
 @given(modes, states, series, nows, regrets)
 def test_deciding_again_on_the_answer_changes_nothing(
-    scaler: ScalerSettings,
-    target: TargetState,
-    minutes: list[tuple[int | None, int]],
-    now: datetime,
-    regret: Regret | None,
+    scaler: ScalerSettings, target: TargetState, minutes: Minutes, now: datetime, regret: Regret | None
 ) -> None:
     seen_now = observation(minutes, now, regret)
     first = decide(scaler, target, seen_now, now=now)
@@ -107,7 +92,7 @@ def test_deciding_again_on_the_answer_changes_nothing(
 def test_more_throttles_never_give_a_lower_answer(
     scaler: ScalerSettings,
     target: TargetState,
-    minutes: list[tuple[int | None, int]],
+    minutes: Minutes,
     now: datetime,
     regret: Regret | None,
     at: int,
@@ -126,7 +111,7 @@ def test_more_throttles_never_give_a_lower_answer(
 @law
 @given(modes, states, series, nows)
 def test_nothing_is_lowered_on_missing_data(
-    scaler: ScalerSettings, target: TargetState, minutes: list[tuple[int | None, int]], now: datetime
+    scaler: ScalerSettings, target: TargetState, minutes: Minutes, now: datetime
 ) -> None:
     silent = [(None, throttled) for _, throttled in minutes]
     decision = decide(scaler, target, observation(silent, now), now=now)
@@ -137,7 +122,7 @@ def test_nothing_is_lowered_on_missing_data(
 @law
 @given(modes, states, series, nows, st.integers(1, 5))
 def test_minutes_whose_datapoints_are_still_to_come_change_nothing(
-    scaler: ScalerSettings, target: TargetState, minutes: list[tuple[int | None, int]], now: datetime, late: int
+    scaler: ScalerSettings, target: TargetState, minutes: Minutes, now: datetime, late: int
 ) -> None:
     known = observation(minutes, now)
     waiting = Observation.of(
@@ -149,7 +134,7 @@ def test_minutes_whose_datapoints_are_still_to_come_change_nothing(
 @law
 @given(modes, states, series, nows)
 def test_limits_lead_from_what_was_wanted_to_what_was_granted(
-    scaler: ScalerSettings, target: TargetState, minutes: list[tuple[int | None, int]], now: datetime
+    scaler: ScalerSettings, target: TargetState, minutes: Minutes, now: datetime
 ) -> None:
     decision = decide(scaler, target, observation(minutes, now), now=now)
     values = [decision.wanted]
@@ -165,7 +150,7 @@ def test_limits_lead_from_what_was_wanted_to_what_was_granted(
 @law
 @given(states, st.lists(st.tuples(st.integers(0, 60_000), st.integers(0, 500), series_of(2)), max_size=30))
 def test_direct_never_uses_more_decreases_than_the_day_has(
-    target: TargetState, runs: list[tuple[int, int, list[tuple[int | None, int]]]]
+    target: TargetState, runs: list[tuple[int, int, Minutes]]
 ) -> None:
     """Each run follows forty minutes alike and what came after them, so that data are seldom missing."""
     now, accepted = NOW, []

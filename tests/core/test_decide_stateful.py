@@ -61,11 +61,7 @@ class _World:
         late = -(-(150 - second % 60) // 60)
         shown = self.consumed[: max(0, len(self.consumed) - late)]
         rest = len(self.consumed) - len(shown)
-        return Observation.of(
-            second // 60 - 1,
-            (*shown, *[None] * rest),
-            (*self.throttled[: len(shown)], *[0] * rest),
-        )
+        return Observation.of(second // 60 - 1, (*shown, *[None] * rest), (*self.throttled[: len(shown)], *[0] * rest))
 
 
 class _Scaled(RuleBasedStateMachine):

@@ -9,21 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from highwater.core import Bounds, DecreaseBudget, Dimension, IndexCapacity, Plan, Units
+from highwater.core import Bounds, DecreaseBudget, Dimension, Units
 from highwater.core.scaler import (
-    Clock,
     Mode,
     Observation,
-    ScaledPlan,
     SeenResource,
-    SeenTable,
     SeenTarget,
     TableReview,
-    review,
 )
 from highwater.core.scaler.attention import may_be_lowered
 from tests.core.examples import examples
 from tests.core.test_review import PLAN, READ, WRITE
+from tests.core.test_review import reviewed as turn
 
 LATE = datetime(2027, 3, 4, 10, 57, 40, tzinfo=UTC)
 BOUNDS = {READ: Bounds(7, 900), WRITE: Bounds(12, 400)}
@@ -41,17 +38,13 @@ def reviewed(
     capacity: tuple[int, int],
     at: datetime = LATE,
     mode: Mode = Mode.FLOOR,
-    *,
-    lacks_leases: bool = False,
-    **resource: Any,
+    **seen_of_it: Any,
 ) -> TableReview:
     targets = {
         key: SeenTarget(registered=BOUNDS[key] if mode.moves_floors else None, observation=each)
         for key, each in observations.items()
     }
-    resources: dict[str | None, SeenResource] = {None: SeenResource(provisioned=Units(*capacity), **resource)}
-    table = SeenTable(resources, targets, lacks_leases=lacks_leases)
-    return review(ScaledPlan(table="orders", mode=mode, plan=PLAN), table, Clock(int(at.timestamp()) // 60, at))
+    return turn(targets, mode=mode, at=at, capacity=capacity, **seen_of_it)
 
 
 def lowered(result: TableReview) -> list[Bounds | None]:
@@ -82,24 +75,14 @@ def test_capacity_little_above_the_floor_stays() -> None:
 @pytest.mark.parametrize(
     ("observation", "more"),
     [
-        (seen(50, missing=14), {}),
-        (Observation.nothing(), {}),
-        (seen(50, lacks_throttles=True), {}),
-        (seen(50, throttled=1), {}),
-        (seen(50), {"lacks_leases": True}),
-        (seen(50), {"is_active": False}),
-        (seen(50), {"budget": DecreaseBudget(4, LATE - timedelta(minutes=59))}),
-        (seen(50), {"mode": Mode.BOOSTS}),
-    ],
-    ids=[
-        "old data",
-        "no data",
-        "throttles unknown",
-        "throttled",
-        "boosts unknown",
-        "busy",
-        "no decrease left",
-        "boosts",
+        pytest.param(seen(50, missing=14), {}, id="old data"),
+        pytest.param(Observation.nothing(), {}, id="no data"),
+        pytest.param(seen(50, lacks_throttles=True), {}, id="throttles unknown"),
+        pytest.param(seen(50, throttled=1), {}, id="throttled"),
+        pytest.param(seen(50), {"lacks_leases": True}, id="boosts unknown"),
+        pytest.param(seen(50), {"is_active": False}, id="busy"),
+        pytest.param(seen(50), {"budget": DecreaseBudget(4, LATE - timedelta(minutes=59))}, id="no decrease left"),
+        pytest.param(seen(50), {"mode": Mode.BOOSTS}, id="boosts"),
     ],
 )
 def test_capacity_stays_where_too_little_is_known_or_nothing_may_be_lowered(
@@ -126,15 +109,12 @@ def test_of_reads_and_writes_the_one_is_lowered_that_saves_more(
 
 
 def test_table_and_index_are_lowered_alike() -> None:
-    plan = Plan(read=PLAN.read, write=PLAN.write, indexes=(IndexCapacity(index_name="by-day"),))
     resources = {None: SeenResource(provisioned=Units(7, 300)), "by-day": SeenResource(provisioned=Units(7, 200))}
-    of_index = ("by-day", Dimension.WRITE)
     targets = {
-        WRITE: SeenTarget(registered=Bounds(12, 400), observation=seen(50)),
-        of_index: SeenTarget(registered=Bounds(12, 400), observation=seen(60)),
+        key: SeenTarget(registered=BOUNDS[WRITE], observation=seen(units))
+        for key, units in ((WRITE, 50), (("by-day", Dimension.WRITE), 60))
     }
-    clock = Clock(int(LATE.timestamp()) // 60, LATE)
-    result = review(ScaledPlan(table="orders", mode=Mode.FLOOR, plan=plan), SeenTable(resources, targets), clock)
+    result = turn(targets, PLAN.with_indexes(["by-day"]), at=LATE, resources=resources)
     assert lowered(result) == [Bounds(50, 50), Bounds(60, 60)]
 
 

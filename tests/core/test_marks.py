@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from decimal import Decimal
 
 import pytest
@@ -18,12 +17,8 @@ from highwater.core import (
     marks_of,
     warm_up_charge,
 )
+from tests.core.plans_to_check import DEPLOY_TIME, READ, WRITE
 
-DEPLOY_TIME: float = struct.unpack(">d", b"\xfb\xff\x00\x00\x00\x00\x00\x01")[0]
-READ, WRITE = (
-    Capacity.autoscaled(min_capacity=11, max_capacity=110),
-    Capacity.autoscaled(min_capacity=22, max_capacity=220),
-)
 LOAD = Window.daily("load", start="05:00", end="06:00", timezone="UTC", read_min=33, write_min=44, write_max=440)
 SALE = Window.once("sale", start="2027-11-26T00:00", end="2027-11-27T00:00", timezone="UTC", write_min=55, read_max=130)
 BY_DAY = IndexCapacity(index_name="by_day", read=Capacity.fixed(7), windows=(LOAD,))
@@ -73,15 +68,18 @@ def test_marks_ask_nothing_of_a_dimension_whose_numbers_are_known_only_at_deploy
 
 
 @pytest.mark.parametrize(
-    ("mark", "expected"),
+    ("mark", "charge"),
     [
-        pytest.param(Mark(None, 11, 22, 11, 22), False, id="at its base"),
-        pytest.param(Mark(None, 12, 22, 11, 22), True, id="reads above"),
-        pytest.param(Mark(None, 11, 23, 11, 22), True, id="writes above"),
+        pytest.param(Mark(None, 11, 22, 11, 22), None, id="at its base"),
+        pytest.param(Mark(None, 12, 22, 11, 22), WarmUpCharge(1, 0), id="reads above"),
+        pytest.param(Mark(None, 11, 23, 11, 22), WarmUpCharge(0, 1), id="writes above"),
+        pytest.param(Mark(None, 14, 22, 11, 22), WarmUpCharge(3, 0), id="reads far above"),
+        pytest.param(Mark(None, 11, 27, 11, 22), WarmUpCharge(0, 5), id="writes far above"),
     ],
 )
-def test_mark_is_above_base_when_either_dimension_is(mark: Mark, expected: bool) -> None:
-    assert mark.is_above_base is expected
+def test_mark_is_above_base_and_charged_when_either_dimension_is(mark: Mark, charge: WarmUpCharge | None) -> None:
+    assert mark.is_above_base is (charge is not None)
+    assert warm_up_charge((mark,)) == charge
 
 
 @pytest.mark.parametrize(
@@ -105,17 +103,6 @@ def test_warm_up_charge_adds_what_lies_above_the_bases_of_all_resources() -> Non
     assert warm_up_charge(marks(HighWaterMark.units(read=600, write=700))) == WarmUpCharge(
         (600 - 11) + (600 - 7), (700 - 22) + (700 - 22)
     )
-
-
-@pytest.mark.parametrize(
-    ("mark", "charge"),
-    [
-        pytest.param(Mark(None, 14, 22, 11, 22), WarmUpCharge(3, 0), id="reads alone"),
-        pytest.param(Mark(None, 11, 27, 11, 22), WarmUpCharge(0, 5), id="writes alone"),
-    ],
-)
-def test_mark_above_the_base_in_one_dimension_is_charged(mark: Mark, charge: WarmUpCharge) -> None:
-    assert warm_up_charge((mark,)) == charge
 
 
 def test_warm_up_charge_of_marks_at_or_below_their_bases_is_none() -> None:

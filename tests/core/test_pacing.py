@@ -121,7 +121,7 @@ def test_pages_come_to_cost_what_they_should_whatever_items_weigh(item: int, con
     # 2,000 units a second are pages of 100 units; the largest page of 128, or 256, must not cost above a second
     [(2_000, False, 819), (2_000, True, 409), (128, False, 204), (127, False, 1), (256, True, 102), (255, True, 1)],
 )
-def test_first_page_goes_by_the_tables_mean_where_no_page_can_cost_a_second(
+def test_first_page_goes_by_the_tables_mean_where_no_page_costs_a_second(
     rate: int, consistent: bool, limit: int
 ) -> None:
     size = PageSize(rate * 1_000, consistent)

@@ -15,11 +15,8 @@ from hypothesis.strategies import SearchStrategy
 
 from highwater.core import Capacity, HighWaterMark, IndexCapacity, Plan, Window
 from tests.core.examples import examples
+from tests.core.plans_to_check import READ, WRITE
 
-READ, WRITE = (
-    Capacity.autoscaled(min_capacity=11, max_capacity=110),
-    Capacity.autoscaled(min_capacity=22, max_capacity=220),
-)
 LOAD = Window.weekly("load", days="MON-FRI", start="05:00", end="06:00", timezone="Europe/Berlin", write_min=44)
 SALE = Window.once("sale", start="2027-11-26T00:00", end="2027-11-27T00:00", timezone="UTC", read_min=55, read_max=130)
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from highwater.core import Dimension
+from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import (
     PULSE_SHARDS,
     Hint,
@@ -44,9 +45,7 @@ def test_keys_sort_by_minute_below_a_partition_of_the_tables_own() -> None:
         (603, ("by_status", WRITE), False, "c3w:by_status"),
     ],
 )
-def test_amounts_are_named_by_slot_and_target(
-    slot: int, key: tuple[str | None, Dimension], refused: bool, name: str
-) -> None:
+def test_amounts_are_named_by_slot_and_target(slot: int, key: TargetKey, refused: bool, name: str) -> None:
     assert amount_attribute(slot, key, refused=refused) == name
 
 
@@ -65,36 +64,17 @@ def test_what_no_fleet_can_have_asked_for_is_left_out(value: str) -> None:
     assert slots_of_items([(100, {"c0w": value, "c9w": "5", "x0w": "5", "c0": "5", "expires": "7"})], 100, 602) == {}
 
 
+NO_HINTS = ["", "[]", "{", "[" * 100_000, '{"w":[1]}', '{"q":[1,2,3,4,5]}', '{"w":7}', f'{{"w":{"[" * 100_000}']
+# beyond what a scaler can mean
+NO_NUMBERS = [
+    *('"a",2,3,4,5', "1,2,3,0,5", "1,2,3,101,5", "-1,2,3,4,5", "1,-2,3,4,5", "1,2,-3,4,5", "1,2,3,4,86401"),
+    *("1,2,3,4,5,-6", "1,2,3,4,5,6,2", "1,1000000000000,3,4,5", "1,1e400,3,4,5", "1,Infinity,3,4,5", "1,NaN,3,4,5"),
+    *("1,2.5,3,4,5", f"1,{'9' * 400},3,4,5", f"1,{'9' * 5_000},3,4,5"),
+]
+
+
 @pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[]",
-        "{",
-        '{"w":[1]}',
-        '{"q":[1,2,3,4,5]}',
-        '{"w":["a",2,3,4,5]}',
-        '{"w":7}',
-        # beyond what a scaler can mean
-        '{"w":[1,2,3,0,5]}',
-        '{"w":[1,2,3,101,5]}',
-        '{"w":[-1,2,3,4,5]}',
-        '{"w":[1,-2,3,4,5]}',
-        '{"w":[1,2,-3,4,5]}',
-        '{"w":[1,2,3,4,86401]}',
-        '{"w":[1,2,3,4,5,-6]}',
-        '{"w":[1,2,3,4,5,6,2]}',
-        '{"w":[1,1000000000000,3,4,5]}',
-        '{"w":[1,1e400,3,4,5]}',
-        '{"w":[1,Infinity,3,4,5]}',
-        '{"w":[1,NaN,3,4,5]}',
-        '{"w":[1,2.5,3,4,5]}',
-        f'{{"w":[1,{"9" * 400},3,4,5]}}',
-        f'{{"w":[1,{"9" * 5_000},3,4,5]}}',
-        "[" * 100_000,
-        f'{{"w":{"[" * 100_000}',
-    ],
-    ids=lambda text: text[:32],
+    "text", [*NO_HINTS, *(f'{{"w":[{numbers}]}}' for numbers in NO_NUMBERS)], ids=lambda text: text[:32]
 )
 def test_hints_that_make_no_sense_are_left_out(text: str) -> None:
     assert hints_of_text(text) == {}
@@ -134,7 +114,7 @@ _hints = st.builds(
 
 @law
 @given(st.dictionaries(_keys, _hints, max_size=4))
-def test_hints_are_read_as_they_were_written(hints: dict[tuple[str | None, Dimension], Hint]) -> None:
+def test_hints_are_read_as_they_were_written(hints: dict[TargetKey, Hint]) -> None:
     assert hints_of_text(hints_text(hints)) == hints
 
 
@@ -145,7 +125,7 @@ def test_hints_are_read_as_they_were_written(hints: dict[tuple[str | None, Dimen
     )
 )
 def test_amounts_are_read_as_they_were_written(
-    amounts: dict[tuple[int, tuple[str | None, Dimension], bool], int],
+    amounts: dict[tuple[int, TargetKey, bool], int],
 ) -> None:
     items: dict[int, dict[str, str]] = {}
     for (slot, key, refused), units in amounts.items():

@@ -135,9 +135,7 @@ def test_pulses_come_often_once_the_fleet_nears_its_capacity() -> None:
 
 @law
 @given(st.integers(0, 200_000), st.integers(1, 4_000), st.lists(_units, max_size=40), st.integers(0, 39), _units)
-def test_more_asked_for_never_leaves_more_tokens(
-    level: int, capacity: int, asked: list[int], at: int, more: int
-) -> None:
+def test_more_asked_for_leaves_no_more_tokens(level: int, capacity: int, asked: list[int], at: int, more: int) -> None:
     after = level_after(level, capacity, asked)
     assert 0 <= after <= capacity * BELIEVED_SECONDS
     higher = [units + (more if place == at else 0) for place, units in enumerate(asked)]

@@ -28,10 +28,14 @@ def series(
     return past
 
 
-def regret(demand: Sequence[int], capacity: int | None = 100) -> Regret:
-    found = series(demand, capacity).regret(1_440)
+def regret_of(past: PastSeries, minutes: int = 1_440) -> Regret:
+    found = past.regret(minutes)
     assert found is not None
     return found
+
+
+def regret(demand: Sequence[int], capacity: int | None = 100) -> Regret:
+    return regret_of(series(demand, capacity))
 
 
 def test_nothing_is_known_without_minutes() -> None:
@@ -70,9 +74,7 @@ def test_target_tracking_lowers_after_fifteen_minutes_far_below_its_target() -> 
 def test_target_tracking_stays_within_the_plan() -> None:
     past = series([CALM] * 70, planned=Bounds(120, 150))
     assert past.regret(1_440) == Regret(120, 200, 240, 0, hours=2)
-    past = series([CALM] * 70, planned=Bounds(5, 80))
-    found = past.regret(1_440)
-    assert found is not None
+    found = regret_of(series([CALM] * 70, planned=Bounds(5, 80)))
     assert (found.capacity_units, found.native_unit_hours) == (80, 160)
 
 
@@ -90,9 +92,7 @@ def test_throttle_says_how_much_burst_target_tracking_would_have_had() -> None:
     for _ in range(10):
         past.append(CALM, 0, 100, PLANNED)
     past.append(15_011, 0, 100, PLANNED)
-    found = past.regret(1_440)
-    assert found is not None
-    assert found.native_throttled_units == 15_011 - 6_000 - 9_000 + 0
+    assert regret_of(past).native_throttled_units == 15_011 - 6_000 - 9_000 + 0
     assert past.burst_seconds(1_440) == 90
 
 
@@ -102,9 +102,7 @@ def test_throttle_is_forgotten_after_a_day() -> None:
     for _ in range(1_500):
         past.append(CALM, 0, 100, PLANNED)
     past.append(36_017, 0, 100, PLANNED)
-    found = past.regret(60)
-    assert found is not None
-    assert found.native_throttled_units == 17
+    assert regret_of(past, 60).native_throttled_units == 17
 
 
 def test_first_minutes_do_not_make_a_spike_the_usual_demand() -> None:
@@ -179,9 +177,7 @@ def test_share_above_target_tracking_is_told_in_percent() -> None:
 @given(st.lists(st.integers(0, 60_000), min_size=1, max_size=200), st.integers(1, 3_000), st.integers(0, 59))
 def test_sums_are_those_of_the_hours(demand: list[int], capacity: int, minute: int) -> None:
     """What is summed up minute by minute is what each hour alone says."""
-    past = series(demand, capacity, first=FIRST + minute)
-    found = past.regret(len(demand))
-    assert found is not None
+    found = regret_of(series(demand, capacity, first=FIRST + minute), len(demand))
     assert found.hours == (FIRST + minute + len(demand) - 1) // 60 - FIRST // 60 + 1
     assert found.spent_unit_hours == capacity * found.hours
     assert PLANNED.min * found.hours <= found.native_unit_hours <= PLANNED.max * found.hours

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from highwater.core import Bounds, Capacity, DecreaseBudget, Dimension, IndexCapacity, Plan, Units, Window
+from highwater.core import Bounds, Capacity, DecreaseBudget, Dimension, Plan, Units, Window
 from highwater.core.pulses import Slots
 from highwater.core.scaler import (
     Clock,
@@ -54,11 +54,18 @@ def reviewed(
     mode: Mode = Mode.FLOOR,
     at: datetime = NOW,
     resources: Any = None,
+    capacity: tuple[int, int] = (7, 12),
+    lacks_leases: bool = False,
     **more: Any,
 ) -> TableReview:
-    resources = resources or {None: SeenResource(provisioned=Units(7, 12), **more)}
+    """A turn for one table; *capacity* and *more* are what is seen of it, unless there are *resources*."""
+    resources = resources or {None: SeenResource(provisioned=Units(*capacity), **more)}
     clock = Clock(int(at.timestamp()) // 60, at)
-    return review(ScaledPlan(table="orders", mode=mode, plan=plan), SeenTable(resources, targets), clock)
+    return review(
+        ScaledPlan(table="orders", mode=mode, plan=plan),
+        SeenTable(resources, targets, lacks_leases=lacks_leases),
+        clock,
+    )
 
 
 def test_floor_follows_demand_and_the_ceiling_is_the_plans() -> None:
@@ -69,21 +76,14 @@ def test_floor_follows_demand_and_the_ceiling_is_the_plans() -> None:
 
 
 def test_alarm_is_set_by_capacity_where_that_is_above_the_floor() -> None:
-    resources = {None: SeenResource(provisioned=Units(7, 300))}
-    (write,) = reviewed({WRITE: looked(190)}, resources=resources).targets
+    (write,) = reviewed({WRITE: looked(190)}, capacity=(7, 300)).targets
     assert write.alarm_threshold == 300 * 60 * 97 // 100
 
 
 def test_open_window_is_the_baseline_and_may_lift_the_ceiling() -> None:
-    window = Window.once(
-        "load",
-        start="2027-03-04T10:00",
-        end="2027-03-04T11:00",
-        timezone="UTC",
-        write_min=333,
-        write_max=1_700,
-    )
-    plan = Plan(read=PLAN.read, write=PLAN.write, windows=(window,))
+    times: Any = {"start": "2027-03-04T10:00", "end": "2027-03-04T11:00", "timezone": "UTC"}
+    window = Window.once("load", **times, write_min=333, write_max=1_700)
+    plan = replace(PLAN, windows=(window,))
     assert reviewed({WRITE: looked()}, plan).targets[0].bounds == Bounds(333, 1_700)
     at = NOW + timedelta(hours=2)
     assert reviewed({WRITE: looked(at=at)}, plan, at=at).targets[0].bounds == Bounds(12, 400)
@@ -95,14 +95,13 @@ def test_only_targets_that_are_looked_at_are_decided_for_in_the_order_of_the_pla
 
 
 def test_floor_is_never_above_the_quota_of_the_plan() -> None:
-    plan = Plan(
-        read=PLAN.read, write=Capacity.autoscaled(min_capacity=50_000, max_capacity=85_000), table_quota_units=90_000
-    )
-    assert reviewed({WRITE: looked(registered=(1, 85_000))}, plan).targets[0].bounds == Bounds(50_000, 85_000)
-    limited = Plan(
-        read=PLAN.read, write=Capacity.autoscaled(min_capacity=12, max_capacity=85_000), table_quota_units=61_000
-    )
-    (write,) = reviewed({WRITE: looked(70_000, (12, 85_000))}, limited).targets
+    def with_quota(low: int, quota: int) -> Plan:
+        write = Capacity.autoscaled(min_capacity=low, max_capacity=85_000)
+        return replace(PLAN, write=write, table_quota_units=quota)
+
+    found = reviewed({WRITE: looked(registered=(1, 85_000))}, with_quota(50_000, 90_000))
+    assert found.targets[0].bounds == Bounds(50_000, 85_000)
+    (write,) = reviewed({WRITE: looked(70_000, (12, 85_000))}, with_quota(12, 61_000)).targets
     assert write.decision.granted == 61_000
     assert write.decision.limited_by(LimitCode.QUOTA)
 
@@ -113,15 +112,14 @@ def test_floor_is_never_above_the_quota_of_the_plan() -> None:
         (looked(registered=None), Mode.FLOOR, {}, SkipReason.NOT_REGISTERED),
         (looked(is_suspended=True), Mode.FLOOR, {}, SkipReason.PAUSED),
         (looked(), Mode.DIRECT, {}, SkipReason.LEFT_TO_AUTO_SCALING),
-        (looked(), Mode.FLOOR, {"provisioned": Units(0, 0)}, SkipReason.ON_DEMAND),
+        (looked(), Mode.FLOOR, {"capacity": (0, 0)}, SkipReason.ON_DEMAND),
         (looked(registered=None), Mode.DIRECT, {"is_active": False}, SkipReason.BEING_CHANGED),
     ],
 )
 def test_target_that_cannot_be_moved_is_skipped_with_its_reason(
     target: SeenTarget, mode: Mode, resource: dict[str, Any], reason: SkipReason
 ) -> None:
-    resources = {None: SeenResource(**({"provisioned": Units(7, 12)} | resource))}
-    found = reviewed({WRITE: target}, mode=mode, resources=resources)
+    found = reviewed({WRITE: target}, mode=mode, **resource)
     assert found.targets == ()
     assert [(skip.target.label, skip.reason) for skip in found.skips] == [("table write", reason)]
 
@@ -131,15 +129,14 @@ def test_floor_is_set_while_the_table_is_being_changed() -> None:
 
 
 def test_index_that_the_table_has_no_more_is_skipped_and_the_table_is_not() -> None:
-    plan = Plan(read=PLAN.read, write=PLAN.write, indexes=(IndexCapacity(index_name="by-day"),))
+    plan = indexes("by-day")
     found = reviewed({WRITE: looked(), ("by-day", Dimension.WRITE): looked()}, plan)
     assert [d.label for d in found.decisions] == ["table write"]
     assert [(skip.target.label, skip.reason) for skip in found.skips] == [("index 'by-day' write", SkipReason.NO_INDEX)]
 
 
 def indexes(*names: str) -> Plan:
-    listed = tuple(IndexCapacity(index_name=name) for name in names)
-    return Plan(read=PLAN.read, write=PLAN.write, indexes=listed)
+    return PLAN.with_indexes(names)
 
 
 def labels_of_skips(found: TableReview) -> list[tuple[str, SkipReason]]:
@@ -162,16 +159,14 @@ def test_indexes_after_one_that_is_gone_are_decided_for() -> None:
 
 
 def test_floor_that_is_registered_is_the_current_value_and_not_the_capacity() -> None:
-    resources = {None: SeenResource(provisioned=Units(80, 300))}
-    (write,) = reviewed({WRITE: looked(190, (31, 400))}, resources=resources).decisions
+    (write,) = reviewed({WRITE: looked(190, (31, 400))}, capacity=(80, 300)).decisions
     assert (write.current, write.granted) == (31, 190)
-    (write,) = reviewed({WRITE: looked(190, None)}, mode=Mode.DIRECT, resources=resources).decisions
+    (write,) = reviewed({WRITE: looked(190, None)}, mode=Mode.DIRECT, capacity=(80, 300)).decisions
     assert write.current == 300
 
 
 def test_alarm_is_set_by_the_capacity_of_its_own_dimension() -> None:
-    resources = {None: SeenResource(provisioned=Units(80, 300))}
-    read, write = reviewed({WRITE: looked(20), READ: looked(20)}, resources=resources).targets
+    read, write = reviewed({WRITE: looked(20), READ: looked(20)}, capacity=(80, 300)).targets
     assert (read.alarm_threshold, write.alarm_threshold) == (80 * 60 * 97 // 100, 300 * 60 * 97 // 100)
 
 
@@ -182,18 +177,10 @@ def test_review_tells_its_table_and_the_time_of_its_turn() -> None:
 
 
 def test_direct_mode_moves_capacity_of_table_and_index_each_in_one_call() -> None:
-    plan = Plan(read=PLAN.read, write=PLAN.write, indexes=(IndexCapacity(index_name="by-day"),))
     resources = {None: SeenResource(provisioned=Units(7, 12)), "by-day": SeenResource(provisioned=Units(9, 12))}
-    targets = {
-        (index, dimension): looked(units, registered=None)
-        for index, dimension, units in (
-            (None, Dimension.READ, 40),
-            (None, Dimension.WRITE, 190),
-            ("by-day", Dimension.READ, 5),
-            ("by-day", Dimension.WRITE, 95),
-        )
-    }
-    found = reviewed(targets, plan, Mode.DIRECT, at=NOW, resources=resources)
+    of_index = {("by-day", Dimension.READ): looked(5, None), ("by-day", Dimension.WRITE): looked(95, None)}
+    targets = {READ: looked(40, None), WRITE: looked(190, None)} | of_index
+    found = reviewed(targets, indexes("by-day"), Mode.DIRECT, resources=resources)
     assert dict(found.capacity_changes()) == {
         None: {Dimension.READ: 43, Dimension.WRITE: 200},
         "by-day": {Dimension.WRITE: 100},
@@ -206,27 +193,22 @@ def test_floor_mode_never_calls_update_table() -> None:
 
 def test_direct_mode_lowers_nothing_beside_a_raise() -> None:
     targets = {READ: looked(7, None, at=LATE), WRITE: looked(190, None, at=LATE)}
-    resources = {None: SeenResource(provisioned=Units(300, 12))}
-    found = reviewed(targets, mode=Mode.DIRECT, at=LATE, resources=resources)
+    found = reviewed(targets, mode=Mode.DIRECT, at=LATE, capacity=(300, 12))
     assert dict(found.capacity_changes()) == {None: {Dimension.WRITE: 200}}
 
 
 def test_direct_mode_leaves_capacity_that_was_raised_after_it_looked() -> None:
     targets = {READ: looked(5, None, at=LATE), WRITE: looked(10, None, at=LATE)}
     after = LATE + timedelta(seconds=3)
-    newer = {None: SeenResource(provisioned=Units(7, 250), last_increase=after)}
-    found = reviewed(targets, mode=Mode.DIRECT, at=LATE, resources=newer)
+    found = reviewed(targets, mode=Mode.DIRECT, at=LATE, capacity=(7, 250), last_increase=after)
     assert labels_of_skips(found) == [
         ("table read", SkipReason.RAISED_MEANWHILE),
         ("table write", SkipReason.RAISED_MEANWHILE),
     ]
     assert list(found.capacity_changes()) == []
-    older = {None: SeenResource(provisioned=Units(7, 250), last_increase=LATE)}
-    assert dict(reviewed(targets, mode=Mode.DIRECT, at=LATE, resources=older).capacity_changes()) == {
-        None: {Dimension.WRITE: 12}
-    }
-    enough = {None: SeenResource(provisioned=Units(7, 12), last_increase=after)}
-    found = reviewed(targets, mode=Mode.DIRECT, at=LATE, resources=enough)
+    found = reviewed(targets, mode=Mode.DIRECT, at=LATE, capacity=(7, 250), last_increase=LATE)
+    assert dict(found.capacity_changes()) == {None: {Dimension.WRITE: 12}}
+    found = reviewed(targets, mode=Mode.DIRECT, at=LATE, last_increase=after)
     assert (found.skips, [d.granted for d in found.decisions]) == ((), [7, 12]), "nothing would be lowered"
 
 
@@ -248,8 +230,8 @@ def test_raise_of_one_index_meanwhile_leaves_the_others_to_the_scaler() -> None:
 
 def test_direct_mode_keeps_within_the_days_decreases_of_the_resource() -> None:
     targets = {WRITE: looked(10, None, at=LATE)}
-    spent = SeenResource(provisioned=Units(7, 250), budget=DecreaseBudget(4, LATE - 9 * MINUTE))
-    found = reviewed(targets, mode=Mode.DIRECT, at=LATE, resources={None: spent})
+    spent = DecreaseBudget(4, LATE - 9 * MINUTE)
+    found = reviewed(targets, mode=Mode.DIRECT, at=LATE, capacity=(7, 250), budget=spent)
     assert found.decisions[0].limited_by(LimitCode.DECREASE_BUDGET)
     assert list(found.capacity_changes()) == []
 
@@ -273,14 +255,17 @@ def test_table_is_compared_with_on_demand_once_a_day_and_only_whole() -> None:
     assert reviewed(whole, at=daily + MINUTE).on_demand_percent is None
 
 
+def pulsing(pulses: Slots, ceiling: int, mode: Mode) -> SeenTarget:
+    """A target of 120 units a second, whose fleet tells what it asks for."""
+    bounds = None if mode is Mode.DIRECT else Bounds(12, ceiling)
+    return SeenTarget(registered=bounds, observation=replace(observed(120), pulses=pulses))
+
+
 @pytest.mark.parametrize("mode", list(Mode))
 def test_fleet_is_given_a_hint_where_demand_is_followed(mode: Mode) -> None:
     newest = int(NOW.timestamp()) // 10 - 1
     pulses = Slots(newest, (1_200,) * 120, (0,) * 120)
-    seen = SeenTarget(registered=Bounds(12, 400), observation=replace(observed(120), pulses=pulses))
-    if mode is Mode.DIRECT:
-        seen = replace(seen, registered=None)
-    (write,) = reviewed({WRITE: seen}, mode=mode).targets
+    (write,) = reviewed({WRITE: pulsing(pulses, 400, mode)}, mode=mode).targets
     if not mode.follows_demand:
         assert write.hint is None
         return
@@ -294,11 +279,9 @@ def test_fleet_is_given_a_hint_where_demand_is_followed(mode: Mode) -> None:
 def test_fleet_is_told_that_no_more_is_to_be_had(mode: Mode, ceiling: int, is_most: bool) -> None:
     newest = int(NOW.timestamp()) // 10 - 1
     pulses = Slots(newest, (*(1_200,) * 118, 3_000, 3_000), (*(0,) * 119, 500))
-    bounds = Bounds(12, ceiling) if mode is Mode.FLOOR else None
-    seen = SeenTarget(registered=bounds, observation=replace(observed(120), pulses=pulses))
-    plan = Plan(read=PLAN.read, write=Capacity.autoscaled(min_capacity=12, max_capacity=ceiling))
-    resources = {None: SeenResource(provisioned=Units(7, 130))}
-    (write,) = reviewed({WRITE: seen}, plan, mode, resources=resources).targets
+    seen = pulsing(pulses, ceiling, mode)
+    plan = replace(PLAN, write=Capacity.autoscaled(min_capacity=12, max_capacity=ceiling))
+    (write,) = reviewed({WRITE: seen}, plan, mode, capacity=(7, 130)).targets
     assert write.hint is not None
     assert write.hint.is_most is (write.decision.granted == ceiling)
     if ceiling == 150:

@@ -22,6 +22,10 @@ KEY = ShardedKey((Shards(4, since=BEGUN), Shards(8, since=RAISED)), unsharded_un
 ALL_NEW = ShardedKey((Shards(4),), unsharded_until=None)
 
 
+def _key(*periods: Shards, **more: Any) -> ShardedKey:
+    return ShardedKey(periods, **({"unsharded_until": None} | more))
+
+
 def _refused(call: Any) -> str:
     with pytest.raises(ShardError) as error:
         call()
@@ -104,7 +108,7 @@ def test_shards_to_read_are_those_that_were_in_use_in_the_span(now: datetime, sp
 
 
 def test_shards_that_are_no_longer_in_use_are_read_for_what_was_written_to_them() -> None:
-    fewer = ShardedKey((Shards(8), Shards(2, since=RAISED)), unsharded_until=None)
+    fewer = _key(Shards(8), Shards(2, since=RAISED))
     assert fewer.shards_of(now=MOVED) == tuple(range(8))
     late = timedelta(minutes=5)
     assert fewer.shards_of(now=MOVED, written_from=RAISED + late) == tuple(range(8))
@@ -147,37 +151,31 @@ def test_shard_of_an_item_is_among_those_that_are_read(
     assert shard in key.shards_with(hashed, now=now)
 
 
+SHARDS = "allowed: 1 to 100 with 2 digits; a new key may have more digits"
+
+
 @pytest.mark.parametrize(
     ("make", "told"),
     [
+        (lambda: _key(Shards(101)), f"number of shards: got 101, {SHARDS}"),
+        (lambda: _key(Shards(0)), f"number of shards: got 0, {SHARDS}"),
+        (lambda: _key(), "periods: got none, allowed: at least one, such as Shards(8)"),
         (
-            lambda: ShardedKey((Shards(101),), unsharded_until=None),
-            "number of shards: got 101, allowed: 1 to 100 with 2 digits; a new key may have more digits",
-        ),
-        (
-            lambda: ShardedKey((Shards(0),), unsharded_until=None),
-            "number of shards: got 0, allowed: 1 to 100 with 2 digits; a new key may have more digits",
-        ),
-        (lambda: ShardedKey((), unsharded_until=None), "periods: got none, allowed: at least one, such as Shards(8)"),
-        (
-            lambda: ShardedKey((Shards(2, since=RAISED), Shards(4, since=BEGUN)), unsharded_until=None),
+            lambda: _key(Shards(2, since=RAISED), Shards(4, since=BEGUN)),
             "periods: got 2026-12-01T00:00:00+00:00 behind 2026-12-02T00:00:00+00:00, allowed: each later than the one "
             "before",
         ),
         (
-            lambda: ShardedKey((Shards(2, since=datetime(2026, 12, 1)),), unsharded_until=None),  # noqa: DTZ001
+            lambda: _key(Shards(2, since=datetime(2026, 12, 1))),  # noqa: DTZ001
             "since: got datetime.datetime(2026, 12, 1, 0, 0), allowed: a datetime with a time zone, such as UTC",
         ),
         (
-            lambda: ShardedKey((Shards(2, since=BEGUN),), unsharded_until=BEGUN),
+            lambda: _key(Shards(2, since=BEGUN), unsharded_until=BEGUN),
             "unsharded_until: got 2026-12-01T00:00:00+00:00, allowed: later than the first period, "
             "2026-12-01T00:00:00+00:00; None if there are no unsharded items",
         ),
-        (
-            lambda: ShardedKey((Shards(2),), unsharded_until=None, separator=""),
-            "separator: got '', allowed: at least one character, such as '#s'",
-        ),
-        (lambda: ShardedKey((Shards(2),), unsharded_until=None, digits=5), "digits: got 5, allowed: 1 to 4"),
+        (lambda: _key(Shards(2), separator=""), "separator: got '', allowed: at least one character, such as '#s'"),
+        (lambda: _key(Shards(2), digits=5), "digits: got 5, allowed: 1 to 4"),
         (
             lambda: KEY.key_for("TENANT#s12", at=BEGUN, hashed="a"),
             "key 'TENANT#s12': is the key of a shard of 'TENANT'; give that key, or another separator",
@@ -192,7 +190,7 @@ def test_shard_of_an_item_is_among_those_that_are_read(
             "hashed: got none, allowed: the value whose hash is the shard, such as the sort key",
         ),
         (
-            lambda: ShardedKey((Shards(2),), unsharded_until=None, is_random=True).key_for("t", at=BEGUN, hashed="a"),
+            lambda: _key(Shards(2), is_random=True).key_for("t", at=BEGUN, hashed="a"),
             "pick: got none, allowed for a random key: such as random.randrange",
         ),
         (
@@ -233,35 +231,30 @@ def test_equal_declarations_have_equal_documents() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cursor", "told"),
+    "cursor",
     [
-        (
-            "nonsense",
-            "got 'nonsense', allowed: the cursor of an earlier scatter_query, unchanged",
-        ),
-        ("[1]", "got '[1]', allowed: the cursor of an earlier scatter_query, unchanged"),
-        (
-            '{"v":1,"query":"d","shards":{"x":null}}',
-            """got '{"v":1,"query":"d","shards":{"x":null}}', allowed: the cursor of an earlier scatter_query, """
-            "unchanged",
-        ),
-        (
-            '{"v":1,"query":"d","shards":{"3":{"sk":{"M":{}}}}}',
-            """got '{"v":1,"query":"d","shards":{"3":{"sk":{"M":{}}}}}', allowed: the cursor of an earlier """
-            "scatter_query, unchanged",
-        ),
-        (
-            '{"v":2,"query":"d","shards":{}}',
-            "got version 2, allowed: 1; begin the query without a cursor",
-        ),
-        (
-            '{"v":1,"query":"e","shards":{}}',
-            "is of another query, or the key's shards were declared otherwise since; begin the query without a cursor",
-        ),
+        "nonsense",
+        "[1]",
+        '{"v":1,"query":"d","shards":{"x":null}}',
+        '{"v":1,"query":"d","shards":{"3":{"sk":{"M":{}}}}}',
     ],
 )
-def test_what_is_no_cursor_of_the_query_is_refused(cursor: str, told: str) -> None:
-    assert _refused(lambda: read_cursor(cursor, "d")) == f"scatter_query: cursor: {told}"
+def test_what_is_no_cursor_is_refused(cursor: str) -> None:
+    told = f"scatter_query: cursor: got {cursor!r}, allowed: the cursor of an earlier scatter_query, unchanged"
+    assert _refused(lambda: read_cursor(cursor, "d")) == told
+
+
+@pytest.mark.parametrize(
+    ("version", "query", "told"),
+    [
+        (2, "d", "got version 2, allowed: 1"),
+        (1, "e", "is of another query, or the key's shards were declared otherwise since"),
+    ],
+)
+def test_cursor_of_another_query_or_version_is_refused(version: int, query: str, told: str) -> None:
+    cursor = f'{{"v":{version},"query":"{query}","shards":{{}}}}'
+    message = f"scatter_query: cursor: {told}; begin the query without a cursor"
+    assert _refused(lambda: read_cursor(cursor, "d")) == message
 
 
 def test_number_of_shards_leaves_headroom() -> None:

@@ -28,9 +28,7 @@ WANTS = st.dictionaries(st.text("abcdef", min_size=1, max_size=2), st.integers(0
 
 
 @given(WANTS, st.integers(1, RATE))
-def test_fair_shares_use_the_rate_up_and_differ_only_where_somebody_wants_less(
-    wants: dict[str, int], rate: int
-) -> None:
+def test_fair_shares_use_up_the_rate_and_differ_only_where_one_wants_less(wants: dict[str, int], rate: int) -> None:
     shares = fair_shares(wants, rate)
     assert shares.keys() == wants.keys()
     assert all(0 <= shares[name] <= wants[name] for name in wants)

@@ -14,7 +14,7 @@ BUSY_READS, BUSY_WRITES = Units(read=31, write=12), Units(read=14, write=23)
 
 
 def test_at_least_takes_the_higher_of_each_dimension() -> None:
-    assert BUSY_READS.at_least(BUSY_WRITES) == Units(read=31, write=23)
+    assert BUSY_READS.at_least(BUSY_WRITES) == BUSY_WRITES.at_least(BUSY_READS) == Units(read=31, write=23)
 
 
 def test_at_most_takes_the_lower_of_each_dimension() -> None:
@@ -43,6 +43,7 @@ def test_with_units_replaces_just_the_dimensions_given(given: dict[Dimension, in
     [
         pytest.param(Units(31, 12), True, id="the same"),
         pytest.param(Units(30, 11), True, id="less of both"),
+        pytest.param(Units(30, 12), True, id="less of one"),
         pytest.param(Units(32, 12), False, id="more reads"),
         pytest.param(Units(31, 13), False, id="more writes"),
         pytest.param(Units(1, 13), False, id="more writes and fewer reads"),

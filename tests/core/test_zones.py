@@ -32,6 +32,9 @@ from highwater.core.plan.zones import (
         pytest.param("Europe/Berlin", "2027-10-31T02:00", "2027-10-31T00:00", id="Berlin, first coming, not second"),
         pytest.param("Europe/Berlin", "2027-10-31T02:59", "2027-10-31T00:59", id="Berlin, end of the first coming"),
         pytest.param("Europe/Berlin", "2027-10-31T03:00", "2027-10-31T02:00", id="Berlin, after both comings"),
+        pytest.param("Europe/Berlin", "2027-03-27T05:00:29", "2027-03-27T04:00:29", id="Berlin, with seconds"),
+        pytest.param("Europe/Berlin", "2027-10-31T02:00:29", "2027-10-31T00:00:29", id="Berlin, first coming, seconds"),
+        pytest.param("Europe/Berlin", "2027-03-28T02:30:00.000007", "2027-03-28T01:00", id="Berlin, gap, microseconds"),
         pytest.param("America/New_York", "2027-03-14T02:30", "2027-03-14T07:00", id="New York, skipped"),
         pytest.param("America/New_York", "2027-11-07T01:30", "2027-11-07T05:30", id="New York, repeated"),
         pytest.param("Australia/Lord_Howe", "2027-10-03T02:00", "2027-10-02T15:30", id="Lord Howe, the gap begins"),
@@ -56,20 +59,6 @@ def test_instant_of_a_local_time_follows_the_rule(timezone: str, wall: str, expe
     assert at.utcoffset() == timedelta(0)
 
 
-def test_instant_keeps_the_seconds_of_a_time_that_no_change_skips() -> None:
-    for wall, expected in (
-        ("2027-03-27T05:00:29", "2027-03-27T04:00:29"),
-        ("2027-10-31T02:00:29", "2027-10-31T00:00:29"),
-    ):
-        at = instant(datetime.fromisoformat(wall), ZoneInfo("Europe/Berlin"))
-        assert at == datetime.fromisoformat(expected).replace(tzinfo=UTC)
-
-
-def test_instant_of_a_skipped_time_with_microseconds_is_the_moment_of_the_change() -> None:
-    wall = datetime(2027, 3, 28, 2, 30, 0, 7)  # noqa: DTZ001 - local
-    assert instant(wall, ZoneInfo("Europe/Berlin")) == datetime(2027, 3, 28, 1, tzinfo=UTC)
-
-
 @pytest.mark.parametrize("second", [1, 29, 59])
 def test_instant_of_a_skipped_time_with_seconds_is_the_moment_of_the_change(second: int) -> None:
     """Scheduled actions have seconds: `at(2027-03-28T02:00:29)`."""
@@ -82,6 +71,7 @@ def test_instant_of_a_skipped_time_with_seconds_is_the_moment_of_the_change(seco
     ("timezone", "at", "expected"),
     [
         pytest.param("Asia/Kolkata", "2027-03-27T21:00:59", "2027-03-28T02:30", id="what the clock shows, in minutes"),
+        pytest.param("Europe/Berlin", "2027-03-27T05:07:09.000011", "2027-03-27T06:07", id="Berlin, a whole minute"),
         pytest.param("Europe/Berlin", "2027-03-28T00:59", "2027-03-28T01:59", id="Berlin, before the gap"),
         pytest.param("Europe/Berlin", "2027-03-28T01:00", "2027-03-28T03:00", id="Berlin, after the gap"),
         pytest.param("Europe/Berlin", "2027-10-31T00:30", "2027-10-31T02:30", id="Berlin, first coming"),
@@ -94,16 +84,9 @@ def test_instant_of_a_skipped_time_with_seconds_is_the_moment_of_the_change(seco
         pytest.param("Africa/Cairo", "2027-10-28T21:40", "2027-10-28T23:59", id="Cairo, the hour before midnight"),
     ],
 )
-def test_latest_local_time_shown_stands_still_while_clocks_repeat_themselves(
-    timezone: str, at: str, expected: str
-) -> None:
+def test_latest_local_time_shown_stands_still_while_clocks_repeat(timezone: str, at: str, expected: str) -> None:
     shown = latest_shown(datetime.fromisoformat(at).replace(tzinfo=UTC), ZoneInfo(timezone))
     assert shown == datetime.fromisoformat(expected)
-
-
-def test_latest_local_time_shown_is_a_whole_minute() -> None:
-    shown = latest_shown(datetime(2027, 3, 27, 5, 7, 9, 11, tzinfo=UTC), ZoneInfo("Europe/Berlin"))
-    assert shown.isoformat() == "2027-03-27T06:07:00"
 
 
 def test_aware_time_is_told_in_utc() -> None:

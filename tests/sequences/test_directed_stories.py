@@ -10,7 +10,6 @@ from highwater.core import Bounds
 from tests.sequences.declared import compose, without_scaler
 from tests.sequences.story import Sequences, function_id
 
-_HALF_AN_HOUR = 30 * 60
 _TURNS_FOR_REPAIR = 3
 _TEN_MINUTES = 10 * 60
 # A deploy that changes both tables sets floors and marks after so many operations, or fewer.
