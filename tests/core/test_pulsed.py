@@ -161,6 +161,13 @@ def test_client_that_lies_gets_no_more_than_twenty_times_what_was_consumed() -> 
     assert decided(pulsed(steady(3), pulses), ceiling=39_000).granted == 1_000
 
 
+def test_table_that_is_idle_gets_twenty_times_what_the_last_day_consumed() -> None:
+    """A morning's first requests come after a night that is longer than the hours that are looked at."""
+    idle = pulsed(steady(0), told(*[0] * (_SINCE - 1), 90_000, before=0))
+    yesterday = replace(idle, regret=Regret(130, 100, 2_900, 7, highest_units=60 * 130))
+    assert [decided(seen, FLOOR, ceiling=39_000).granted for seen in (idle, yesterday)] == [1_000, 2_600]
+
+
 def test_lie_that_lasts_ends_when_cloudwatch_does_not_bear_it_out() -> None:
     lasting = told(*[100_000] * _SINCE, before=100_000)
     seen = pulsed(steady(100), lasting)

@@ -46,12 +46,12 @@ def test_capacity_is_billed_by_the_highest_of_each_hour() -> None:
     past = PastSeries(FIRST + 50)
     for minute in range(80):
         past.append(CALM, 0, {3: 130, 40: 170}.get(minute, 90), PLANNED)
-    assert past.regret(1_440) == Regret(100, 130 + 170 + 90, 300, 0, hours=3)
-    assert past.regret(10) == Regret(100, 90, 100, 0, hours=1)
+    assert past.regret(1_440) == Regret(100, 130 + 170 + 90, 300, 0, hours=3, highest_units=CALM)
+    assert past.regret(10) == Regret(100, 90, 100, 0, hours=1, highest_units=CALM)
 
 
 def test_unknown_capacity_is_taken_for_that_of_target_tracking() -> None:
-    assert regret([CALM] * 60, None) == Regret(100, 100, 100, 0, hours=1)
+    assert regret([CALM] * 60, None) == Regret(100, 100, 100, 0, hours=1, highest_units=CALM)
 
 
 def test_target_tracking_raises_after_two_minutes_above_its_target() -> None:
@@ -73,7 +73,7 @@ def test_target_tracking_lowers_after_fifteen_minutes_far_below_its_target() -> 
 
 def test_target_tracking_stays_within_the_plan() -> None:
     past = series([CALM] * 70, planned=Bounds(120, 150))
-    assert past.regret(1_440) == Regret(120, 200, 240, 0, hours=2)
+    assert past.regret(1_440) == Regret(120, 200, 240, 0, hours=2, highest_units=CALM)
     found = regret_of(series([CALM] * 70, planned=Bounds(5, 80)))
     assert (found.capacity_units, found.native_unit_hours) == (80, 160)
 
@@ -103,6 +103,13 @@ def test_throttle_is_forgotten_after_a_day() -> None:
         past.append(CALM, 0, 100, PLANNED)
     past.append(36_017, 0, 100, PLANNED)
     assert regret_of(past, 60).native_throttled_units == 17
+
+
+def test_busiest_minute_is_of_what_was_consumed_in_the_hours_that_count() -> None:
+    past = series([9_030, *[CALM] * 119])
+    past.append(5_010, 7_000, 100, PLANNED)
+    days = [past.regret(minutes) for minutes in (1_440, 60)]
+    assert [day.highest_units for day in days if day is not None] == [9_030, 5_010]
 
 
 def test_first_minutes_do_not_make_a_spike_the_usual_demand() -> None:

@@ -43,6 +43,7 @@ class Regret:
         native_unit_hours: The same with target tracking.
         native_throttled_units: Units that would have been throttled with target tracking.
         hours: How many hours are known, from 1 to 25: the first and the last may be parts of one.
+        highest_units: The units consumed in the busiest minute.
     """
 
     capacity_units: int
@@ -50,6 +51,7 @@ class Regret:
     native_unit_hours: int
     native_throttled_units: int
     hours: int = 24
+    highest_units: int = 0
 
     @property
     def over_percent(self) -> int:
@@ -108,7 +110,8 @@ class PastSeries:
         self._demand: list[int] = []
         # changes under way: the minute from which on capacity is there, and the capacity
         self._pending: list[tuple[int, int]] = []
-        # for each hour: highest capacity, the same with target tracking, and units throttled with target tracking
+        # for each hour: highest capacity, the same with target tracking, units throttled with target tracking, and
+        # units consumed in the busiest minute
         self._hours: list[list[int]] = []
 
     def __len__(self) -> int:
@@ -134,11 +137,12 @@ class PastSeries:
         native_throttled = self._meet(demand, planned)
         hour = (self._first + self._length) // _HOUR_MINUTES - self._first // _HOUR_MINUTES
         if hour == len(self._hours):
-            self._hours.append([0, 0, 0])
+            self._hours.append([0, 0, 0, 0])
         row = self._hours[hour]
         row[0] = max(row[0], self._capacity if capacity_units is None else capacity_units)
         row[1] = max(row[1], self._capacity)
         row[2] += native_throttled
+        row[3] = max(row[3], consumed_units)
         self._track(planned)
         self._length += 1
 
@@ -176,9 +180,9 @@ class PastSeries:
             return None
         first = max(0, self._length - minutes) + self._first
         hours = self._hours[first // _HOUR_MINUTES - self._first // _HOUR_MINUTES :]
-        spent, native, throttled = (sum(column) for column in zip(*hours, strict=True))
+        spent, native, throttled, _ = (sum(column) for column in zip(*hours, strict=True))
         capacity = self._pending[-1][1] if self._pending else self._capacity
-        return Regret(capacity, spent, native, throttled, len(hours))
+        return Regret(capacity, spent, native, throttled, len(hours), max(hour[3] for hour in hours))
 
 
 def _is_high(units: Sequence[int], capacity_units: int) -> bool:

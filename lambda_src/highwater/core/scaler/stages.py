@@ -191,10 +191,10 @@ def _newest_demand(seen: Observation, minutes: int, fresh: Fresh | None) -> list
 
 
 def _most(seen: Observation) -> int:
-    """The most that pulses can ask for: a multiple of what CloudWatch has of the last hours, and for an idle table
-    a thousand units per second.
+    """The most that pulses can ask for: a multiple of what CloudWatch has of the last day, and for a table that was
+    idle for as long a thousand units per second.
     """
-    highest = seen.consumed_units.peak()
+    highest = max(seen.consumed_units.peak(), 0 if seen.regret is None else seen.regret.highest_units)
     return max(per_second(highest * _PULSED_STEP_PERCENT // 100, 100), _LEAST_MOST)
 
 
@@ -209,8 +209,7 @@ def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, se
         lasts = is_expected_so_far(seen.known_units[:], fresh.minutes, capacity, fresh.burst_seconds)
     if not lasts:
         why = "requests were refused" if fresh.is_refused else f"the burst bucket does not last {seconds} s"
-        if fresh.is_refused or answer.units < fresh.rate:
-            answer.become(max(answer.units, enough), LimitCode.BUCKET, f"the fleet asks for {now_at} and {why}")
+        answer.become(max(answer.units, enough), LimitCode.BUCKET, f"the fleet asks for {now_at} and {why}")
     elif fresh.coverage_percent is not None and not is_throttled and fresh.lasts_as_counted(capacity, seconds):
         not_above = max(capacity, state.current_without_boosts)
         sentence = f"the burst bucket outlasts the {now_at} that the fleet asks for"
