@@ -11,6 +11,7 @@ import gzip
 import json
 import logging
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -19,6 +20,7 @@ import zlib
 from contextlib import nullcontext
 from datetime import datetime
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Any
 
 from highwater_lab.services.timing import Timing
@@ -234,20 +236,29 @@ def _log_by(clock: CloudClock) -> None:
     logging.Formatter.converter = staticmethod(time.gmtime)
 
 
-def _end_with_caller(lifeline: int, loop: asyncio.AbstractEventLoop) -> None:
-    """End the server when *lifeline*, a pipe that only the caller can write to, breaks; not after it wrote a byte."""
+def _end_with_caller(lifeline: int, loop: asyncio.AbstractEventLoop) -> asyncio.Event:
+    """End the server when *lifeline*, a pipe that only the caller can write to, breaks; not after it wrote a byte.
+
+    Returns an event that is set when the pipe breaks.
+    """
+    is_broken = asyncio.Event()
 
     def watch() -> None:
         loop.remove_reader(lifeline)
         if os.read(lifeline, 1) == b"":
+            is_broken.set()
             # also ends the processes of functions, which are in this process group
             os.killpg(os.getpgrp(), signal.SIGTERM)
 
     loop.add_reader(lifeline, watch)
+    return is_broken
 
 
-async def serve(aws: LocalAws, given: argparse.Namespace) -> None:
-    """Serve on the given sockets until a signal ends the server; web pages of the given origins may call the cloud."""
+async def serve(aws: LocalAws, given: argparse.Namespace) -> bool:
+    """Serve on the given sockets until a signal ends the server; web pages of the given origins may call the cloud.
+
+    Returns whether the server ended because its caller did.
+    """
     import uvicorn
 
     config = uvicorn.Config(
@@ -270,7 +281,7 @@ async def serve(aws: LocalAws, given: argparse.Namespace) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, setattr, server, "should_exit", True)
-    _end_with_caller(given.lifeline, loop)
+    has_lost_caller = _end_with_caller(given.lifeline, loop)
     aws.timeline.run_in(loop)
     moves = aws.timeline.drive() if aws.clock.is_driven else aws.agenda.follow_clock()
     background = [loop.create_task(moves)]
@@ -280,6 +291,7 @@ async def serve(aws: LocalAws, given: argparse.Namespace) -> None:
     finally:
         for task in background:
             task.cancel()
+    return has_lost_caller.is_set()
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -288,6 +300,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--port", type=int, required=True, help="port on loopback that it is asked at")
     parser.add_argument("--socket", type=int, action="append", required=True, help="descriptor that listens there")
     parser.add_argument("--lifeline", type=int, required=True, help="descriptor of a pipe; it ends when that breaks")
+    parser.add_argument("--scratch", type=Path, help="folder to be removed if it ends because that pipe breaks")
     parser.add_argument("--speed", type=int, default=1, help="how many times faster than real time the clock runs")
     parser.add_argument("--driven-from", type=datetime.fromisoformat, help="stand still at this time until driven")
     parser.add_argument("--instant-updates", action="store_true", help="changes of tables take no time")
@@ -323,7 +336,9 @@ def main(arguments: list[str] | None = None) -> int:
     modes = {"is_strict": given.strict, "is_express": given.express}
     aws = LocalAws(given.port, clock, has_instant_updates=given.instant_updates, **modes)
     _log_by(aws.clock)
-    asyncio.run(serve(aws, given))
+    if asyncio.run(serve(aws, given)) and given.scratch is not None:
+        # the caller, which would remove it, was killed
+        shutil.rmtree(given.scratch, ignore_errors=True)
     # worker threads of finished Lambdas must not keep the process alive
     sys.stdout.flush()
     os._exit(0)

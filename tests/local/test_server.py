@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import urllib.error
@@ -233,19 +234,27 @@ def test_process_at_the_end_is_gone_with_its_children(tmp_path: Path) -> None:
     assert "Traceback" not in log
 
 
-def test_cloud_whose_caller_is_killed_ends_too_with_the_processes_of_its_functions() -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_cloud_whose_caller_is_killed_ends_too_with_the_processes_of_its_functions_and_leaves_no_files(
+    tmp_path: Path, number: int
+) -> None:
     """The caller has no chance to end it: the cloud sees that its pipe is broken."""
     script = (
         "import sys\nfrom highwater_lab.local import LocalCloud\n"
         "with LocalCloud() as own:\n    print(own.status().pid, flush=True)\n    sys.stdin.read()\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
     ) as caller:
         assert caller.stdout is not None
         pid = int(caller.stdout.readline())
-        caller.kill()
+        caller.send_signal(number)
     _await_the_end_of(pid)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_clouds_started_at_once_are_each_their_own() -> None:

@@ -173,7 +173,8 @@ def start_process(
     It listens on *port*, or on any free port if that is 0, and keeps the descriptors *inherited* open until it ends.
 
     Temporary files, such as unpacked functions, are written below *scratch*, which the caller has to remove. However
-    the caller ends, even by a signal, the server ends with it, unless `outlive_caller` was called.
+    the caller ends, even by a signal, the server ends with it, unless `outlive_caller` was called, and then removes
+    *scratch* itself.
 
     Raises `CloudError` if the server is not installed or is of another version than this package, if the port is in
     use, or if the server does not answer within a minute.
@@ -183,7 +184,8 @@ def start_process(
     with HeldPort(port) as held:
         watched, lifeline = os.pipe()
         try:
-            command = [str(server), f"--port={held.port}", f"--lifeline={watched}", *options.arguments()]
+            command = [str(server), f"--port={held.port}", f"--lifeline={watched}", f"--scratch={scratch}"]
+            command += options.arguments()
             command += [f"--socket={descriptor}" for descriptor in held.descriptors]
             with log.open("wb") as output:
                 process = subprocess.Popen(
