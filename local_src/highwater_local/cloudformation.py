@@ -16,12 +16,11 @@ from highwater_local.autoscaling.records import ServiceError, TargetKey, target_
 from highwater_local.autoscaling.service import AutoScaling
 from highwater_local.dynamodb.resources import index_name_refusal
 from highwater_local.dynamodb.tables import Tables
+from highwater_local.ministack import Created, Document, ResourceRefusedError
 from highwater_local.timeline import Timeline
 
-Properties = dict[str, Any]
 
-
-def indexed(kind: str, properties: Properties) -> Properties:
+def indexed(kind: str, properties: Document) -> Document:
     """Give indexes without units some: 0, or 5 as in MiniStack for a global table, which declares them elsewhere."""
     for index in properties.get("GlobalSecondaryIndexes") or []:
         if kind == ministack.TABLE or properties.get("BillingMode") == "PAY_PER_REQUEST":
@@ -32,7 +31,7 @@ def indexed(kind: str, properties: Properties) -> Properties:
     return properties
 
 
-def align_index_throughput(before: Properties, after: Properties) -> dict[str, Properties]:
+def align_index_throughput(before: Document, after: Document) -> dict[str, Document]:
     """Make index capacities equal on both sides, as MiniStack replaces a changed index; return the changed ones."""
     old = {index["IndexName"]: index for index in before.get("GlobalSecondaryIndexes") or []}
     changed = {}
@@ -49,7 +48,7 @@ def align_index_throughput(before: Properties, after: Properties) -> dict[str, P
     return changed
 
 
-def index_changes(before: Properties, after: Properties) -> int:
+def index_changes(before: Document, after: Document) -> int:
     """Return how many indexes a table gets and loses; 0 if it is replaced, as a new table has all its indexes."""
     if any(before.get(name) != after.get(name) for name in ("TableName", "KeySchema", "LocalSecondaryIndexes")):
         return 0
@@ -57,7 +56,7 @@ def index_changes(before: Properties, after: Properties) -> int:
     return len(old ^ new)
 
 
-def action_text(action: Properties) -> str:
+def action_text(action: Document) -> str:
     """Return a scheduled action as text, to compare it with another."""
     return json.dumps(action, sort_keys=True, default=str)
 
@@ -90,65 +89,38 @@ def numbers(value: Any) -> Any:
     return value
 
 
-Document = dict[str, Any]
 # auto scaling settings by target
 Scaled = dict[TargetKey, Document]
 
 
-class NamedResourceError(ValueError):
-    """A resource cannot be created under the name that the template gives it."""
+def _refuse_wrong_names() -> None:
+    """Reject names of tables, indexes and alarms in stacks from now on."""
+    for kind in (ministack.TABLE, ministack.GLOBAL_TABLE):
+        ministack.refuse_names(kind, "TableName", _table_refusal)
+        ministack.wrap_resource_handler(kind, "create", _create_indexes)
+        ministack.wrap_resource_handler(kind, "update", _update_indexes)
+    ministack.refuse_names(ministack.ALARM, "AlarmName", _alarm_refusal)
 
 
-class NamedResources:
-    """Rejects names of tables, indexes and alarms in stacks; in effect as soon as this is created."""
-
-    def __init__(self) -> None:
-        for kind in (ministack.TABLE, ministack.GLOBAL_TABLE):
-            ministack.wrap_resource_handler(kind, "create", partial(_checking, "TableName", _table_refusal))
-            ministack.wrap_resource_handler(kind, "create", _creating_indexes)
-            ministack.wrap_resource_handler(kind, "update", _updating_indexes)
-        ministack.wrap_resource_handler(ministack.ALARM, "create", partial(_checking, "AlarmName", _alarm_refusal))
+def _create_indexes(own: Callable[..., Created], logical_id: str, properties: Document, stack: str) -> Created:
+    _check_indexes(properties)
+    return own(logical_id, properties, stack)
 
 
-def _checking(
-    member: str, refusal: Callable[[str], str | None], own: Callable[..., Any]
-) -> Callable[[str, Document, str], Any]:
-    def create(logical_id: str, properties: Document, stack: str) -> Any:
-        name = properties.get(member)
-        # names that the engine generates are unused and valid
-        refused = refusal(name) if isinstance(name, str) else None
-        if refused is not None:
-            raise NamedResourceError(refused)
-        return own(logical_id, properties, stack)
-
-    return create
-
-
-def _creating_indexes(own: Callable[..., Any]) -> Callable[..., Any]:
-    def create(logical_id: str, properties: Document, stack: str) -> Any:
-        _check_indexes(properties)
-        return own(logical_id, properties, stack)
-
-    return create
-
-
-def _updating_indexes(own: Callable[..., Any]) -> Callable[..., Any]:
-    def update(name: str, old: Document, new: Document, *rest: Any) -> Any:
-        before = [index["IndexName"] for index in old.get("GlobalSecondaryIndexes") or []]
-        added = [index for index in new.get("GlobalSecondaryIndexes") or [] if index["IndexName"] not in before]
-        _check_indexes({"GlobalSecondaryIndexUpdates": [{"Create": index} for index in added]})
-        return own(name, old, new, *rest)
-
-    return update
+def _update_indexes(own: Callable[..., Created], name: str, old: Document, new: Document, *rest: Any) -> Created:
+    before = [index["IndexName"] for index in old.get("GlobalSecondaryIndexes") or []]
+    added = [index for index in new.get("GlobalSecondaryIndexes") or [] if index["IndexName"] not in before]
+    _check_indexes({"GlobalSecondaryIndexUpdates": [{"Create": index} for index in added]})
+    return own(name, old, new, *rest)
 
 
 def _check_indexes(request: Document) -> None:
     refusal = index_name_refusal(request)
     if refusal is not None:
-        raise NamedResourceError(f"{refusal.message} (Service: DynamoDb, Status Code: 400, {refusal.code})")
+        raise ResourceRefusedError(f"{refusal.message} (Service: DynamoDb, Status Code: 400, {refusal.code})")
 
 
-def _table_refusal(name: str) -> str | None:
+def _table_refusal(_logical_id: str, name: str) -> str | None:
     wrong = ministack.refuse_table_name(name)
     if wrong is not None:
         answer = json.loads(wrong[2])
@@ -156,7 +128,7 @@ def _table_refusal(name: str) -> str | None:
     return _exists(name) if ministack.find_table(name) is not None else None
 
 
-def _alarm_refusal(name: str) -> str | None:
+def _alarm_refusal(_logical_id: str, name: str) -> str | None:
     return _exists(name) if name in ministack.alarms_by_name() else None
 
 
@@ -166,7 +138,6 @@ def _exists(name: str) -> str:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Created = tuple[str, dict[str, Any]]
 _TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
 _POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
 
@@ -196,18 +167,17 @@ class Provisioners:
         # CloudFormation Template Reference, AWS::DynamoDB::Table: "Update requires"
         ministack.replace_tables_on(("KeySchema", "LocalSecondaryIndexes"))
         for kind in (ministack.TABLE, ministack.GLOBAL_TABLE):
-            ministack.wrap_resource_handler(kind, "create", partial(self._creating, kind))
-            ministack.wrap_resource_handler(kind, "update", partial(self._updating, kind))
-        ministack.wrap_resource_handler(ministack.GLOBAL_TABLE, "delete", self._deleting)
-        NamedResources()
+            ministack.wrap_resource_handler(kind, "create", partial(self._create_table, kind))
+            ministack.wrap_resource_handler(kind, "update", partial(self._update_table, kind))
+        ministack.wrap_resource_handler(ministack.GLOBAL_TABLE, "delete", self._delete_global_table)
+        _refuse_wrong_names()
 
-    def create_target(self, _logical_id: str, properties: Properties, _stack: str) -> Created:
+    def create_target(self, _logical_id: str, properties: Document, _stack: str) -> Created:
         """Register the target and put its scheduled actions; a target that is registered already is rejected."""
         key = _key(properties)
         physical_id = _target_id(key)
         if key in self._autoscaling().targets:
-            message = f"{physical_id} already exists"
-            raise ValueError(message)
+            raise ResourceRefusedError(_exists(physical_id))
         try:
             self._register(key, properties)
         except ValueError:
@@ -216,7 +186,7 @@ class Provisioners:
             raise
         return physical_id, {"Id": physical_id}
 
-    def update_target(self, physical_id: str, old: Properties, new: Properties, _stack: str) -> Created:
+    def update_target(self, physical_id: str, old: Document, new: Document, _stack: str) -> Created:
         """Register again, which clamps at once; put changed actions, and delete removed ones."""
         key = _key(new)
         try:
@@ -232,7 +202,7 @@ class Provisioners:
                 self._autoscaling().delete_action(key, name)
         return physical_id, {"Id": physical_id}
 
-    def _restore(self, key: TargetKey, old: Properties, new: Properties) -> None:
+    def _restore(self, key: TargetKey, old: Document, new: Document) -> None:
         known = {action["ScheduledActionName"] for action in old.get("ScheduledActions") or []}
         for action in new.get("ScheduledActions") or []:
             name = action["ScheduledActionName"]
@@ -240,13 +210,13 @@ class Provisioners:
                 self._autoscaling().delete_action(key, name)
         self._register(key, old)
 
-    def delete_target(self, physical_id: str, _properties: Properties) -> None:
+    def delete_target(self, physical_id: str, _properties: Document) -> None:
         """Deregister the target, if it still exists."""
         key = _key_of_id(physical_id)
         if key in self._autoscaling().targets:
             self._autoscaling().deregister(key)
 
-    def create_policy(self, _logical_id: str, properties: Properties, _stack: str) -> Created:
+    def create_policy(self, _logical_id: str, properties: Document, _stack: str) -> Created:
         """Put the policy on its target."""
         policy = _called(
             self._autoscaling().put_policy,
@@ -257,18 +227,18 @@ class Provisioners:
         )
         return policy.arn, {"Arn": policy.arn}
 
-    def update_policy(self, physical_id: str, _old: Properties, new: Properties, stack: str) -> Created:
+    def update_policy(self, physical_id: str, _old: Document, new: Document, stack: str) -> Created:
         """Put the policy again under its name."""
         self.create_policy("", new, stack)
         return physical_id, {"Arn": physical_id}
 
-    def delete_policy(self, _physical_id: str, properties: Properties) -> None:
+    def delete_policy(self, _physical_id: str, properties: Document) -> None:
         """Delete the policy, if its target still has it."""
         target = self._autoscaling().targets.get(_policy_key(properties))
         if target is not None:
             target.policies.pop(properties["PolicyName"], None)
 
-    def _register(self, key: TargetKey, properties: Properties, unchanged: set[str] | None = None) -> None:
+    def _register(self, key: TargetKey, properties: Document, unchanged: set[str] | None = None) -> None:
         suspended = {name: str(value).lower() == "true" for name, value in properties.get("SuspendedState", {}).items()}
         service = self._autoscaling()
         _called(
@@ -296,42 +266,37 @@ class Provisioners:
                 instant(action.get("EndTime")),
             )
 
-    def _creating(self, kind: str, own: Callable[..., Created]) -> Callable[..., Created]:
-        def create(logical_id: str, properties: Properties, stack: str) -> Created:
-            # the engine compares the next template with these properties, so the table gets a copy
-            created = own(logical_id, indexed(kind, copy.deepcopy(properties)), stack)
-            self._complete(created[0], kind, {}, properties)
-            return created
+    def _create_table(
+        self, kind: str, own: Callable[..., Created], logical_id: str, properties: Document, stack: str
+    ) -> Created:
+        # the engine compares the next template with these properties, so the table gets a copy
+        created = own(logical_id, indexed(kind, copy.deepcopy(properties)), stack)
+        self._complete(created[0], kind, {}, properties)
+        return created
 
-        return create
+    def _update_table(
+        self, kind: str, own: Callable[..., Created], physical_id: str, old: Document, new: Document, *rest: Any
+    ) -> Created:
+        if index_changes(old, new) > 1:
+            raise ResourceRefusedError(_ONE_INDEX)
+        before, after = indexed(kind, copy.deepcopy(old)), indexed(kind, copy.deepcopy(new))
+        changed = align_index_throughput(before, after)
+        with self._tables.waiting():
+            created = own(physical_id, before, after, *rest)
+        for index, throughput in changed.items():
+            self._call_update(created[0], _index_update(index, ProvisionedThroughput=throughput))
+        self._complete(created[0], kind, old, new)
+        return created
 
-    def _updating(self, kind: str, own: Callable[..., Created]) -> Callable[..., Created]:
-        def update(physical_id: str, old: Properties, new: Properties, stack: str, *rest: Any) -> Created:
-            if index_changes(old, new) > 1:
-                raise ValueError(_ONE_INDEX)
-            before, after = indexed(kind, copy.deepcopy(old)), indexed(kind, copy.deepcopy(new))
-            changed = align_index_throughput(before, after)
-            with self._tables.waiting():
-                created = own(physical_id, before, after, stack, *rest)
-            for index, throughput in changed.items():
-                update = {"Update": {"IndexName": index, "ProvisionedThroughput": throughput}}
-                self._call_update({"TableName": created[0], "GlobalSecondaryIndexUpdates": [update]})
-            self._complete(created[0], kind, old, new)
-            return created
-
-        return update
-
-    def _complete(self, name: str, kind: str, old: Properties, new: Properties) -> None:
+    def _complete(self, name: str, kind: str, old: Document, new: Document) -> None:
         """Apply what MiniStack lacks: warm throughput, maxima, recovery, time to live, encryption, targets."""
         if not old:
-            self._tables.raise_warm(name, None, new.get("WarmThroughput") or {})
-            for index in new.get("GlobalSecondaryIndexes") or []:
-                self._tables.raise_warm(name, index["IndexName"], index.get("WarmThroughput") or {})
+            self._tables.raise_marks(name, new)
         else:
             self._raise_changed_marks(name, old, new)
             maxima = new.get("OnDemandThroughput")
             if maxima and maxima != old.get("OnDemandThroughput"):
-                self._call_update({"TableName": name, "OnDemandThroughput": numbers(maxima)})
+                self._call_update(name, {"OnDemandThroughput": numbers(maxima)})
         replica = (new.get("Replicas") or [{}])[0]
         recovery = new.get("PointInTimeRecoverySpecification") or replica.get("PointInTimeRecoverySpecification")
         if recovery:
@@ -346,29 +311,28 @@ class Provisioners:
             self._replicate(name, old, new)
             self._scale_global_table(name, old, new)
 
-    def _replicate(self, name: str, old: Properties, new: Properties) -> None:
+    def _replicate(self, name: str, old: Document, new: Document) -> None:
         """Create the replicas that a global table has not had, and delete those that it no longer has."""
         home = ministack.get_region()
         before, after = (set(_replicas(properties)) - {home} for properties in (old, new))
         updates = [{"Create": {"RegionName": region}} for region in sorted(after - before)]
         updates += [{"Delete": {"RegionName": region}} for region in sorted(before - after)]
         if updates:
-            self._call_update({"TableName": name, "ReplicaUpdates": updates})
+            self._call_update(name, {"ReplicaUpdates": updates})
 
-    def _raise_changed_marks(self, name: str, old: Properties, new: Properties) -> None:
+    def _raise_changed_marks(self, name: str, old: Document, new: Document) -> None:
         """Raise marks that the template changed; a lower one fails the update, as on AWS."""
         if new.get("WarmThroughput") and new.get("WarmThroughput") != old.get("WarmThroughput"):
-            self._call_update({"TableName": name, "WarmThroughput": numbers(new["WarmThroughput"])})
+            self._call_update(name, {"WarmThroughput": numbers(new["WarmThroughput"])})
         before = {index["IndexName"]: index for index in old.get("GlobalSecondaryIndexes") or []}
         for index in new.get("GlobalSecondaryIndexes") or []:
             warm, previous = index.get("WarmThroughput"), before.get(index["IndexName"])
             if warm and previous is None:
                 self._tables.raise_warm(name, index["IndexName"], warm)
             elif warm and previous is not None and warm != previous.get("WarmThroughput"):
-                update = {"Update": {"IndexName": index["IndexName"], "WarmThroughput": numbers(warm)}}
-                self._call_update({"TableName": name, "GlobalSecondaryIndexUpdates": [update]})
+                self._call_update(name, _index_update(index["IndexName"], WarmThroughput=numbers(warm)))
 
-    def _scale_global_table(self, name: str, old: Properties, new: Properties) -> None:
+    def _scale_global_table(self, name: str, old: Document, new: Document) -> None:
         """Give each target of a global table and its indexes a policy; deregister those that it no longer has."""
         for region in sorted({*_replicas(old), *_replicas(new)}):
             with ministack.request_scope(ministack.get_account_id(), region):
@@ -386,40 +350,41 @@ class Provisioners:
             tracking["PredefinedMetricSpecification"] = metric
             _called(service.put_policy, key, f"{name}-{key.dimension}", "TargetTrackingScaling", tracking)
 
-    def _deleting(self, own: Callable[..., None]) -> Callable[..., None]:
+    def _delete_global_table(self, own: Callable[..., None], name: str, properties: Document) -> None:
         """Delete a global table with its targets, which DeleteTable leaves.
 
         Source: the resource type's schema, by which its handlers deregister scalable targets, read 2026-11.
         """
+        self._scale_global_table(name, properties, {})
+        if name in ministack.tables():
+            self._replicate(name, properties, {})
+        own(name, properties)
 
-        def delete(name: str, properties: Properties) -> None:
-            self._scale_global_table(name, properties, {})
-            if name in ministack.tables():
-                self._replicate(name, properties, {})
-            own(name, properties)
-
-        return delete
-
-    def _call_update(self, request: Properties) -> None:
+    def _call_update(self, table: str, members: Document) -> None:
         with self._tables.waiting():
-            status, _, body = self._tables.update(request)
+            status, _, body = self._tables.update({"TableName": table} | members)
         if status >= 400:
             answer = json.loads(body)
-            raise ValueError(answer.get("message") or answer.get("Message") or str(answer))
+            raise ResourceRefusedError(answer.get("message") or answer.get("Message") or str(answer))
 
 
-def _replicas(properties: Properties) -> dict[str, Properties]:
+def _index_update(index: str, **members: Document) -> Document:
+    """Return the member of an UpdateTable that changes an index."""
+    return {"GlobalSecondaryIndexUpdates": [{"Update": {"IndexName": index, **members}}]}
+
+
+def _replicas(properties: Document) -> dict[str, Document]:
     """Return the replicas of a global table, the one in the stack's own region included, by region."""
     return {replica["Region"]: replica for replica in properties.get("Replicas") or []}
 
 
-def _scaled(name: str, properties: Properties, region: str) -> Scaled:
+def _scaled(name: str, properties: Document, region: str) -> Scaled:
     """Return the auto scaling settings of a global table, writes, and of its replica in a region, reads, by target."""
     replica = _replicas(properties).get(region)
     if replica is None:
         return {}
     reads = {index["IndexName"]: index for index in replica.get("GlobalSecondaryIndexes") or []}
-    resources: list[tuple[str | None, Properties, Properties]] = [(None, properties, replica)]
+    resources: list[tuple[str | None, Document, Document]] = [(None, properties, replica)]
     resources += [
         (index["IndexName"], index, reads.get(index["IndexName"], {}))
         for index in properties.get("GlobalSecondaryIndexes") or []
@@ -435,7 +400,7 @@ def _scaled(name: str, properties: Properties, region: str) -> Scaled:
     return found
 
 
-def _key(properties: Properties) -> TargetKey:
+def _key(properties: Document) -> TargetKey:
     return _called(
         target_key, properties["ServiceNamespace"], properties["ResourceId"], properties["ScalableDimension"]
     )
@@ -450,7 +415,7 @@ def _key_of_id(physical_id: str) -> TargetKey:
     return TargetKey(resource_id, dimension)
 
 
-def _policy_key(properties: Properties) -> TargetKey:
+def _policy_key(properties: Document) -> TargetKey:
     if properties.get("ScalingTargetId"):
         return _key_of_id(properties["ScalingTargetId"])
     return _key(properties)
@@ -462,7 +427,7 @@ def _called(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         return function(*args, **kwargs)
     except ServiceError as refused:
         message = f"{refused.message} (Service: ApplicationAutoScaling, Status Code: 400, {refused.code})"
-        raise ValueError(message) from refused
+        raise ResourceRefusedError(message) from refused
 
 
 _REFUSED: Final = "Stack [{stack}] cannot be deleted while in status {status}"
@@ -477,10 +442,9 @@ class StackOperations:
         # by stack id: set when the operation in progress has ended
         self._under_way: dict[str, asyncio.Event] = {}
         for deploy in ministack.DEPLOYS:
-            deploy.replace(partial(self._deploy, deploy.now))
-        self._delete_resources = ministack.delete_resources.replace(self._delete)
-        requests = ministack.STACK_REQUESTS.now
-        requests["DeleteStack"] = partial(self._request_deletion, requests["DeleteStack"])
+            deploy.wrap(self._deploy)
+        ministack.delete_resources.wrap(self._delete)
+        ministack.STACK_REQUESTS.wrap("DeleteStack", _request_deletion)
 
     async def _deploy(self, own: Any, stack_name: str, stack_id: str, *arguments: Any, **options: Any) -> None:
         ended = self._under_way[stack_id] = asyncio.Event()
@@ -491,18 +455,18 @@ class StackOperations:
             del self._under_way[stack_id]
             ended.set()
 
-    async def _delete(self, stack_name: str, stack_id: str, *arguments: Any, **options: Any) -> None:
+    async def _delete(self, own: Any, stack_name: str, stack_id: str, *arguments: Any, **options: Any) -> None:
         creation = self._under_way.get(stack_id)
         if creation is not None:
             # a resource that is being created must exist before it can be deleted
             await creation.wait()
         with self._timeline.changing_stack():
-            await self._delete_resources(stack_name, stack_id, *arguments, **options)
+            await own(stack_name, stack_id, *arguments, **options)
 
-    def _request_deletion(self, own: Any, request: dict[str, Any]) -> Any:
-        name = request.get("StackName", "")
-        stack = ministack.find_stack(name[0] if isinstance(name, list) else name)
-        status = str((stack or {}).get("StackStatus", ""))
-        if status.endswith("_IN_PROGRESS") and status not in _DELETABLE:
-            return ministack.query_error("ValidationError", _REFUSED.format(stack=stack["StackId"], status=status))
-        return own(request)
+
+def _request_deletion(own: Any, request: Document) -> Any:
+    stack = ministack.find_stack(ministack.first(request.get("StackName", "")))
+    status = str((stack or {}).get("StackStatus", ""))
+    if status.endswith("_IN_PROGRESS") and status not in _DELETABLE:
+        return ministack.query_error("ValidationError", _REFUSED.format(stack=stack["StackId"], status=status))
+    return own(request)

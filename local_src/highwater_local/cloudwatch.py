@@ -17,6 +17,7 @@ from highwater_local import ministack
 from highwater_local.dynamodb.call import meters_of
 from highwater_local.dynamodb.meters import MINUTES_KEPT, TableMeters, ThroughputMeter
 from highwater_local.metric_math import MathError, MetricMath
+from highwater_local.ministack import Created, Document
 from highwater_local.queue_metrics import QueueMetrics
 
 _NAMESPACE = "AWS/DynamoDB"
@@ -39,9 +40,9 @@ class Metrics:
         self._second = second
         self._queues = QueueMetrics(second)
         for query in ministack.METRIC_QUERIES:
-            query.replace(self._after_publishing(query.now))
+            query.wrap(self._answer_query)
         self._dropped: dict[tuple[str, str], int] = {}
-        ministack.drop_old_metrics.replace(self._once_an_hour(ministack.drop_old_metrics.now))
+        ministack.drop_old_metrics.wrap(self._drop_old)
 
     def publish(self) -> None:
         """Publish what is due and not published yet, of all tables and queues of the present account and region."""
@@ -59,33 +60,26 @@ class Metrics:
             _publish_requests(name, meters, first, newest)
             meters.published = newest
 
-    def _once_an_hour(self, own: Callable[[], None]) -> Callable[[], None]:
-        """MiniStack would copy all datapoints at each request."""
+    def _drop_old(self, own: Callable[[], None]) -> None:
+        """Drop old metrics once an hour: MiniStack would copy all datapoints at each request."""
+        place, hour = (ministack.get_account_id(), ministack.get_region()), self._second() // 3600
+        if self._dropped.get(place) != hour:
+            self._dropped[place] = hour
+            own()
 
-        def drop() -> None:
-            place, hour = (ministack.get_account_id(), ministack.get_region()), self._second() // 3600
-            if self._dropped.get(place) != hour:
-                self._dropped[place] = hour
-                own()
-
-        return drop
-
-    def _after_publishing(self, own: Callable[..., Any]) -> Callable[..., Any]:
-        def handle(*arguments: Any, **options: Any) -> Any:
-            self.publish()
-            return own(*arguments, **options)
-
-        return handle
+    def _answer_query(self, own: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        self.publish()
+        return own(*arguments, **options)
 
 
 def _publish_minute(dims: dict[str, str], dimension: Dimension, meter: ThroughputMeter, minute: int) -> None:
     kind = dimension.title()
     units, requests = meter.consumed[minute] / QUANTA_PER_UNIT, max(1, meter.requests[minute])
     consumed = {"SampleCount": requests, "Sum": units, "Minimum": units / requests, "Maximum": units / requests}
-    _put(f"Consumed{kind}CapacityUnits", dims, minute, consumed)
+    _put_statistics(f"Consumed{kind}CapacityUnits", dims, minute, consumed)
     if minute % 5 == 0 and (provisioned := meter.units_at(minute * 60)):
         one = {"SampleCount": 1, "Sum": provisioned, "Minimum": provisioned, "Maximum": provisioned}
-        _put(f"Provisioned{kind}CapacityUnits", dims, minute, one)
+        _put_statistics(f"Provisioned{kind}CapacityUnits", dims, minute, one)
     events = meter.events.get(minute)
     if not events:
         return
@@ -103,22 +97,19 @@ def _publish_requests(table: str, meters: TableMeters, first: int, newest: int) 
 
 
 def _put_count(name: str, dims: dict[str, str], minute: int, count: int) -> None:
-    _put(name, dims, minute, {"SampleCount": count, "Sum": count, "Minimum": 1, "Maximum": 1})
+    _put_statistics(name, dims, minute, {"SampleCount": count, "Sum": count, "Minimum": 1, "Maximum": 1})
 
 
-def _put(name: str, dims: dict[str, str], minute: int, statistics: Mapping[str, float]) -> None:
+def _put_statistics(name: str, dims: dict[str, str], minute: int, statistics: Mapping[str, float]) -> None:
     ministack.put_datum(_NAMESPACE, name, dict(dims), minute * 60, "Count", None, None, None, dict(statistics))
 
 
-Document = dict[str, Any]
-Properties = dict[str, Any]
-Created = tuple[str, dict[str, Any]]
 _QUERIES: Final = "HighwaterMetrics"
 WARM_UP: Final = "WarmUpConfiguration"
 _LENGTH, _WHOLE = "WarmUpPeriodDurationInMinutes", "OnlyStartEvaluatingAfterWarmUpPeriodEnds"
 _UNCHECKED: Final = "Unchecked: Initial alarm creation"
 # What the request under way says about its alarm and MiniStack does not keep: it judges a new alarm at once
-_ASKED: ContextVar[Properties | None] = ContextVar("asked", default=None)
+_ASKED: ContextVar[Document | None] = ContextVar("asked", default=None)
 
 
 def accept_more_alarms() -> None:
@@ -126,44 +117,35 @@ def accept_more_alarms() -> None:
 
     The engine still rejects other expressions, with its own message.
     """
-    ministack.wrap_resource_handler(ministack.ALARM, "create", _creating)
-    ministack.wrap_resource_handler(ministack.ALARM, "update", _updating)
-    ministack.put_alarm.replace(_putting(ministack.put_alarm.now))
+    for action in ("create", "update"):
+        ministack.wrap_resource_handler(ministack.ALARM, action, _provision)
+    ministack.put_alarm.wrap(_put)
 
 
-def _creating(own: Callable[..., Created]) -> Callable[..., Created]:
-    def create(logical_id: str, properties: Properties, stack: str) -> Created:
-        with _asking(properties):
-            return own(logical_id, _plain(properties), stack)
-
-    return create
-
-
-def _updating(own: Callable[..., Created]) -> Callable[..., Created]:
-    def update(physical_id: str, old: Properties, new: Properties, stack: str, *rest: Any) -> Created:
-        with _asking(new):
-            return own(physical_id, _plain(old), _plain(new), stack, *rest)
-
-    return update
+def _provision(own: Callable[..., Created], id: str, *properties_and_stack: Any) -> Created:
+    """Create or update an alarm; an update has the old and the new properties."""
+    plain = [_plain(given) if isinstance(given, dict) else given for given in properties_and_stack]
+    new = [given for given in properties_and_stack if isinstance(given, dict)][-1]
+    with _asking(new):
+        return own(id, *plain)
 
 
-def _putting(own: Callable[..., Any]) -> Callable[..., Any]:
-    def put(params: Document, document: Document | None, is_cbor: bool, is_json: bool = False) -> Any:
-        asked = document or {} if is_cbor or is_json else _of_query(params)
-        with _asking({WARM_UP: asked.get(WARM_UP)}):
-            return own(params, document, is_cbor, is_json)
+def _put(
+    own: Callable[..., Any], params: Document, document: Document | None, is_cbor: bool, is_json: bool = False
+) -> Any:
+    asked = document or {} if is_cbor or is_json else _of_query(params)
+    with _asking({WARM_UP: asked.get(WARM_UP)}):
+        return own(params, document, is_cbor, is_json)
 
-    return put
 
-
-def _of_query(params: Document) -> Properties:
+def _of_query(params: Document) -> Document:
     """Return the warm-up of a request in the form of a query, whose values are texts, some of them in lists."""
     found = {name.partition(".")[2]: value for name, value in params.items() if name.startswith(f"{WARM_UP}.")}
-    return {WARM_UP: {name: value[0] if isinstance(value, list) else value for name, value in found.items()} or None}
+    return {WARM_UP: {name: ministack.first(value) for name, value in found.items()} or None}
 
 
 @contextmanager
-def _asking(properties: Properties) -> Iterator[None]:
+def _asking(properties: Document) -> Iterator[None]:
     token = _ASKED.set(properties)
     try:
         yield
@@ -183,7 +165,7 @@ def _keep_what_is_asked(alarm: Document) -> None:
         }
 
 
-def _plain(properties: Properties) -> Properties:
+def _plain(properties: Document) -> Document:
     """Return the properties of an alarm as if it were on the first of its metrics, which MiniStack accepts."""
     queries = properties.get("Metrics") or []
     metrics = {query["Id"]: query["MetricStat"] for query in queries if query.get("MetricStat")}

@@ -10,16 +10,16 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
 from highwater_local import ministack
 from highwater_local.clock import CloudClock, EitherTime
+from highwater_local.ministack import Created, Document
 from highwater_local.strict.permissions import URL_PATH, role_of_token
 from highwater_local.timeline import Timeline
 from highwater_local.worker import PATIENCE, give_cloud_time, log_as_lambda_does
-
-Document = dict[str, Any]
 
 
 class Functions:
@@ -28,19 +28,17 @@ class Functions:
     def __init__(self, second: Callable[[], int]) -> None:
         self._second = second
         self._emit = ministack.write_function_log.replace(self._after_run)
-        self._append = ministack.append_log_events.replace(self._append_now)
+        ministack.append_log_events.wrap(self._append_now)
         self._count = ministack.count_run.replace(self._count_throttle)
         for action in ("create", "update"):
             ministack.wrap_resource_handler("AWS::Lambda::Function", action, _with_recursion)
         log_as_lambda_does()
 
-    def _append_now(self, stream: Document, events: list[Document]) -> None:
+    def _append_now(self, own: Callable[..., None], stream: Document, events: list[Document]) -> None:
         """Date a service's log events by this cloud's clock, as they are written when they happen."""
         now = dict.fromkeys(("timestamp", "ingestionTime"), self._second() * 1000)
         # events that a client puts have their own time
-        self._append(
-            stream, [event | now if event["timestamp"] == event["ingestionTime"] else event for event in events]
-        )
+        own(stream, [event | now if event["timestamp"] == event["ingestionTime"] else event for event in events])
 
     def _count_throttle(self, name: str, duration_ms: float, error: bool, throttle: bool) -> None:
         """Count a throttled run; other runs are counted when they have ended."""
@@ -61,17 +59,13 @@ class Functions:
                 ministack.put_datum(namespace, name, dimensions, self._second(), unit, None, values, None, None)
 
 
-def _with_recursion(own: Callable[..., tuple[str, Document]]) -> Callable[..., tuple[str, Document]]:
+def _with_recursion(own: Callable[..., Created], name: str, *properties_and_stack: Any) -> Created:
     """Apply `RecursiveLoop` of a template's function, which MiniStack supports in requests only."""
-
-    def provision(name: str, *properties_and_stack: Any) -> tuple[str, Document]:
-        created = own(name, *properties_and_stack)
-        # a creation has one set of properties, an update the old and the new
-        new = [given for given in properties_and_stack if isinstance(given, dict)][-1]
-        ministack.set_recursion(created[0], {"RecursiveLoop": new.get("RecursiveLoop", "Terminate")})
-        return created
-
-    return provision
+    created = own(name, *properties_and_stack)
+    # a creation has one set of properties, an update the old and the new
+    new = [given for given in properties_and_stack if isinstance(given, dict)][-1]
+    ministack.set_recursion(created[0], {"RecursiveLoop": new.get("RecursiveLoop", "Terminate")})
+    return created
 
 
 def _printed(line: str) -> Iterator[tuple[str, str, dict[str, str], list[float], str]]:
@@ -93,26 +87,25 @@ def _printed(line: str) -> Iterator[tuple[str, str, dict[str, str], list[float],
         return
 
 
-class FunctionUrls:
-    """Wraps MiniStack's function URLs, of a cloud on *port*."""
+def wrap_urls(port: int) -> None:
+    """Wrap MiniStack's function URLs, of a cloud on *port*."""
+    ministack.function_url_event.wrap(_with_identity)
+    ministack.function_url_attributes.wrap(partial(_with_address, port))
 
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._build = ministack.function_url_event.replace(self._with_identity)
-        self._attributes = ministack.function_url_attributes.replace(self._here)
 
-    def _here(self, config: Document) -> Document:
-        """Return the attributes of a URL in CloudFormation, with an address of this cloud."""
-        found: Document = self._attributes(config)
-        id = str(found["FunctionUrl"]).split("://", 1)[-1].split(".", 1)[0]
-        return found | {"FunctionUrl": f"http://localhost:{self._port}{URL_PATH}{id}/"}
+def _with_address(port: int, own: Callable[[Document], Document], config: Document) -> Document:
+    """Return the attributes of a URL in CloudFormation, with an address of this cloud."""
+    found = own(config)
+    id = str(found["FunctionUrl"]).split("://", 1)[-1].split(".", 1)[0]
+    return found | {"FunctionUrl": f"http://localhost:{port}{URL_PATH}{id}/"}
 
-    def _with_identity(self, url_id: str, account: str, *more: Any, **named: Any) -> Document:
-        event: Document = self._build(url_id, account, *more, **named)
-        identity = caller_of(event["headers"], account)
-        if identity is not None:
-            event["requestContext"]["authorizer"] = {"iam": identity}
-        return event
+
+def _with_identity(own: Callable[..., Document], url_id: str, account: str, *more: Any, **named: Any) -> Document:
+    event = own(url_id, account, *more, **named)
+    identity = caller_of(event["headers"], account)
+    if identity is not None:
+        event["requestContext"]["authorizer"] = {"iam": identity}
+    return event
 
 
 def caller_of(headers: Document, account: str) -> Document | None:

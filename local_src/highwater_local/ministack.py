@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from functools import partial
 from importlib import import_module, metadata
 from typing import Any, Final
 
@@ -55,9 +56,21 @@ class Function(Value):
         """Call the present value of that name, as MiniStack does."""
         return self.now(*arguments, **options)
 
+    def wrap(self, wrapper: Callable[..., Any]) -> None:
+        """Make MiniStack call *wrapper* from now on, whose first argument is the function until now."""
+        self.replace(partial(wrapper, self.now))
+
     def _wrong(self, path: str, value: Any) -> Iterator[str]:
         if not callable(value):
             yield f"{path} as a function"
+
+
+class Requests(Value):
+    """Functions that answer requests, by the names of their actions."""
+
+    def wrap(self, name: str, wrapper: Callable[..., Any]) -> None:
+        """Answer a request by *wrapper* from now on, whose first argument is the function until now."""
+        self.now[name] = partial(wrapper, self.now[name])
 
 
 class Handlers(Value):
@@ -89,6 +102,14 @@ class Script(Value):
 WANTED: Final = "1.5.33"
 REINSTALL: Final = "install highwater-local anew, in an environment of its own"
 Document = dict[str, Any]
+# status, headers and body
+Answer = tuple[int, dict[str, Any], Any]
+# the physical id of a resource of a stack, and its attributes
+Created = tuple[str, Document]
+
+
+class ResourceRefusedError(ValueError):
+    """A resource of a stack is rejected; the message is the reason in the stack's events."""
 
 
 class MiniStackError(Exception):
@@ -109,7 +130,7 @@ app: Final = Function("app", "app")
 get_account_id: Final = Function("core.responses", "get_account_id")
 get_region: Final = Function("core.responses", "get_region")
 request_scope: Final = Function("core.responses", "request_scope")
-error_answer: Final = Function("core.responses", "error_response_json")
+_error_answer: Final = Function("core.responses", "error_response_json")
 json_answer: Final = Function("core.responses", "json_response")
 _set_account: Final = Function("core.responses", "set_request_account_id")
 _set_region: Final = Function("core.responses", "set_request_region")
@@ -214,7 +235,7 @@ delete_resources: Final = Function("services.cloudformation.handlers", "_delete_
 find_stack: Final = Function("services.cloudformation.handlers", "_resolve_stack")
 _stacks: Final = Value("services.cloudformation", "_stacks", "_data")
 query_error: Final = Function("services.cloudformation.handlers", "_error")
-STACK_REQUESTS: Final = Value("services.cloudformation.handlers", "_ACTION_HANDLERS", "__setitem__")
+STACK_REQUESTS: Final = Requests("services.cloudformation.handlers", "_ACTION_HANDLERS", "__setitem__")
 is_same_stack: Final = Function("services.cloudformation.handlers", "_stack_has_no_updates")
 find_change_set: Final = Function("services.cloudformation.changesets", "_find_change_set")
 update_resource: Final = Function("services.cloudformation.stacks", "_update_resource")
@@ -227,7 +248,7 @@ iam_roles: Final = Value("services.iam", "_roles", "get", "get_scoped")
 iam_policies: Final = Value("services.iam", "_policies", "get")
 refuse_boundary: Final = Function("services.iam", "_boundary_policy_error")
 iam_error: Final = Function("services.iam", "_error")
-IAM_REQUESTS: Final = Value("services.iam", "_IAM_HANDLERS", "__setitem__")
+IAM_REQUESTS: Final = Requests("services.iam", "_IAM_HANDLERS", "__setitem__")
 
 # parameters
 put_parameter: Final = Function("services.ssm", "_put_parameter")
@@ -266,7 +287,7 @@ receive_for_mapping: Final = Function("services.sqs", "_receive_messages_for_esm
 queue_of: Final = Function("services.sqs", "_queue_by_arn")
 queue_at: Final = Function("services.sqs", "_get_q")
 delete_for_mapping: Final = Function("services.sqs", "_delete_messages_for_esm")
-QUEUE_REQUESTS: Final = Value("services.sqs", "_HANDLERS", "__setitem__")
+QUEUE_REQUESTS: Final = Requests("services.sqs", "_HANDLERS", "__setitem__")
 _queues: Final = Value("services.sqs", "_queues", "values")
 function_version: Final = Function("services.lambda_svc", "_execution_record_for_config")
 write_function_log: Final = Function("services.lambda_svc", "_emit_lambda_logs")
@@ -329,6 +350,22 @@ def enter_scope(headers: Mapping[str, str]) -> None:
     """Set the account and region of a request's headers for the rest of the request."""
     _set_account(access_key_of(headers, {}) or "test")
     _set_region(_region_of(headers, {}))
+
+
+def error_answer(code: str, message: str) -> Answer:
+    """Return the answer of a service with a JSON protocol to a request that it rejects."""
+    found: Answer = _error_answer(code, message)
+    return found
+
+
+def rejected(text: str) -> Answer:
+    """Return the answer to an invalid request: a `ValidationException` with that text."""
+    return error_answer("ValidationException", text)
+
+
+def first(value: Any) -> Any:
+    """Return the value of a member of a request, which is a list of one in the form of a query."""
+    return value[0] if isinstance(value, list) else value
 
 
 def tables() -> dict[str, Document]:
@@ -424,7 +461,28 @@ def replace_tables_on(properties: tuple[str, ...]) -> None:
     named["requires_replacement"] = requires_replacement
 
 
-def wrap_resource_handler(kind: str, action: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    """Wrap the CloudFormation engine's handler that `create`s or `update`s a resource."""
+def wrap_resource_handler(kind: str, action: str, wrapper: Callable[..., Any]) -> None:
+    """Make the CloudFormation engine `create`, `update` or `delete` a resource by *wrapper* from now on.
+
+    Its first argument is the engine's handler until now; then follow a resource's id, its properties, for an update the
+    old and the new ones, and for all but a deletion the name of the stack.
+    """
     handlers = _handlers.now[kind]
-    handlers[action] = wrap(handlers[action])
+    handlers[action] = partial(wrapper, handlers[action])
+
+
+def refuse_names(kind: str, member: str, refusal: Callable[[str, str], str | None]) -> None:
+    """Reject new resources of a stack by their names in the template.
+
+    *refusal* returns the reason, from the logical id and the name, which is the property *member*. Names that the
+    engine generates are unused and valid.
+    """
+
+    def check(own: Callable[..., Created], logical_id: str, properties: Document, *rest: Any) -> Created:
+        name = properties.get(member)
+        reason = refusal(logical_id, name) if isinstance(name, str) else None
+        if reason is not None:
+            raise ResourceRefusedError(reason)
+        return own(logical_id, properties, *rest)
+
+    wrap_resource_handler(kind, "create", check)

@@ -7,11 +7,13 @@ Systems Manager", and API Reference, PutParameter and GetParameters, read 2026-1
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from highwater_local import ministack
+from highwater_local.ministack import Answer, Document, error_answer, rejected
+from highwater_local.requests import errors_text, unmet_text
 
-Request = dict[str, Any]
 _MOST_BYTES: Final = {"Standard": 4_096, "Advanced": 8_192, "Intelligent-Tiering": 8_192}
 _MOST_NAMES: Final = 10
 _MOST_LEVELS: Final = 15
@@ -34,59 +36,51 @@ _DEEP_NAME: Final = (
     "A hierarchy can have a maximum of 15 levels. For more information, see Requirements and constraints for parameter "
     "names in the AWS Systems Manager User Guide."
 )
-_UNMET: Final = (
-    "1 validation error detected: Value '{value}' at '{place}' failed to satisfy constraint: Member must {what}"
-)
 
 
-class Parameters:
-    """Rejects parameters that Systems Manager rejects; in effect as soon as this is created."""
-
-    def __init__(self) -> None:
-        self._own_put = ministack.put_parameter.replace(self._put)
-        self._own_get = ministack.get_parameters.replace(self._get)
-
-    def _get(self, request: Request) -> Any:
-        names = request.get("Names")
-        if isinstance(names, list) and len(names) > _MOST_NAMES:
-            what = f"have length less than or equal to {_MOST_NAMES}"
-            return _refused(_UNMET.format(value=f"[{', '.join(map(str, names))}]", place="names", what=what))
-        return self._own_get(request)
-
-    def _put(self, request: Request) -> Any:
-        existing = ministack.parameters().get(request.get("Name"))
-        tier = request.get("Tier") or (existing or {}).get("Tier") or "Standard"
-        if tier not in _MOST_BYTES:
-            what = f"satisfy enum value set: [{', '.join(_MOST_BYTES)}]"
-            return _refused(_UNMET.format(value=tier, place="tier", what=what))
-        if (wrong := _name_refusal(str(request.get("Name") or ""))) is not None:
-            return wrong
-        if existing is not None and existing.get("Tier") == "Advanced":
-            if request.get("Tier") == "Standard":
-                return _refused(_DOWNGRADE)
-            tier = "Advanced"
-        size = len(str(request.get("Value", "")).encode())
-        if size > _MOST_BYTES[tier]:
-            return _too_long(tier)
-        if tier == "Intelligent-Tiering":
-            tier = "Advanced" if size > _MOST_BYTES["Standard"] else "Standard"
-        return self._own_put(request | {"Tier": tier})
+def wrap_parameters() -> None:
+    """Reject parameters that Systems Manager rejects from now on."""
+    ministack.put_parameter.wrap(_put)
+    ministack.get_parameters.wrap(_get)
 
 
-def _too_long(tier: str) -> Any:
+def _get(own: Callable[[Document], Answer], request: Document) -> Answer:
+    names = request.get("Names")
+    if isinstance(names, list) and len(names) > _MOST_NAMES:
+        value, constraint = f"[{', '.join(map(str, names))}]", f"have length less than or equal to {_MOST_NAMES}"
+        return rejected(errors_text([unmet_text(value, "names", constraint)]))
+    return own(request)
+
+
+def _put(own: Callable[[Document], Answer], request: Document) -> Answer:
+    existing = ministack.parameters().get(request.get("Name"))
+    tier = request.get("Tier") or (existing or {}).get("Tier") or "Standard"
+    if tier not in _MOST_BYTES:
+        return rejected(errors_text([unmet_text(tier, "tier", f"satisfy enum value set: [{', '.join(_MOST_BYTES)}]")]))
+    if (wrong := _name_refusal(str(request.get("Name") or ""))) is not None:
+        return wrong
+    if existing is not None and existing.get("Tier") == "Advanced":
+        if request.get("Tier") == "Standard":
+            return rejected(_DOWNGRADE)
+        tier = "Advanced"
+    size = len(str(request.get("Value", "")).encode())
+    if size > _MOST_BYTES[tier]:
+        return _too_long(tier)
+    if tier == "Intelligent-Tiering":
+        tier = "Advanced" if size > _MOST_BYTES["Standard"] else "Standard"
+    return own(request | {"Tier": tier})
+
+
+def _too_long(tier: str) -> Answer:
     of = "Standard" if tier == "Standard" else "Advanced"
-    return _refused(_TOO_LONG.format(tier=of, most=_MOST_BYTES[of]) + (_UPGRADE if of == "Standard" else ""))
+    return rejected(_TOO_LONG.format(tier=of, most=_MOST_BYTES[of]) + (_UPGRADE if of == "Standard" else ""))
 
 
-def _name_refusal(name: str) -> Any:
+def _name_refusal(name: str) -> Answer | None:
     """Return the rejection of a parameter of that name, `None` if Systems Manager accepts it."""
     arn = f"arn:aws:ssm:{ministack.get_region()}:{ministack.get_account_id()}:parameter/{name.removeprefix('/')}"
     if len(arn) > _MOST_CHARACTERS:
-        return _refused(_LONG_NAME.format(length=len(arn), most=_MOST_CHARACTERS))
+        return rejected(_LONG_NAME.format(length=len(arn), most=_MOST_CHARACTERS))
     if name.removeprefix("/").count("/") >= _MOST_LEVELS:
-        return _refused(_DEEP_NAME, "HierarchyLevelLimitExceededException")
+        return error_answer("HierarchyLevelLimitExceededException", _DEEP_NAME)
     return None
-
-
-def _refused(message: str, code: str = "ValidationException") -> Any:
-    return ministack.error_answer(code, message, 400)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from highwater_local import ministack
 
-Document = dict[str, Any]
 _NAMESPACE: Final = "AWS/SQS"
 # Amazon SQS Developer Guide, "Available CloudWatch metrics" and "CloudWatch metrics for Amazon SQS", read 2026-11: a
 # queue is active for six hours after it was used, and the age leaves out what was received more than three times
@@ -28,11 +28,9 @@ class QueueMetrics:
         self._deleted: Counter[str] = Counter()
         self._active: dict[str, int] = {}
         self._published: dict[str, int] = {}
-        requests = ministack.QUEUE_REQUESTS.now
         for name in ("DeleteMessage", "DeleteMessageBatch"):
-            requests[name] = self._counting(requests[name], lambda data, url: data.get("QueueUrl", url))
-        own = ministack.delete_for_mapping
-        own.replace(self._counting(own.now, lambda url, _: url))
+            ministack.QUEUE_REQUESTS.wrap(name, partial(self._count, lambda data, url: data.get("QueueUrl", url)))
+        ministack.delete_for_mapping.wrap(partial(self._count, lambda url, _: url))
 
     def publish(self) -> None:
         """Publish the present minute of each queue of the present account and region, once."""
@@ -56,14 +54,10 @@ class QueueMetrics:
                 dimensions = {"QueueName": arn.rpartition(":")[2]}
                 ministack.put_datum(_NAMESPACE, name, dimensions, minute * 60, "None", value, None, None, None)
 
-    def _counting(self, own: Callable[..., Any], url_of: Callable[..., str]) -> Callable[..., Any]:
-        """Return a function that deletes messages as *own* does, and counts them."""
-
-        def delete(*arguments: Any) -> Any:
-            queue = ministack.queue_at(url_of(*arguments))
-            before = len(queue["messages"])
-            answer = own(*arguments)
-            self._deleted[queue["attributes"]["QueueArn"]] += before - len(queue["messages"])
-            return answer
-
-        return delete
+    def _count(self, url_of: Callable[..., str], own: Callable[..., Any], *arguments: Any) -> Any:
+        """Delete messages as *own* does, and count them."""
+        queue = ministack.queue_at(url_of(*arguments))
+        before = len(queue["messages"])
+        answer = own(*arguments)
+        self._deleted[queue["attributes"]["QueueArn"]] += before - len(queue["messages"])
+        return answer

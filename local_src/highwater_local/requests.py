@@ -88,6 +88,17 @@ class HeldFaults:
             await self._send(message)
 
 
+def unmet_text(value: str | None, place: str, constraint: str) -> str:
+    """Return AWS's text for a value that does not satisfy a constraint, such as `not be null`; `None` is no value."""
+    shown = "null" if value is None else f"'{value}'"
+    return f"Value {shown} at '{place}' failed to satisfy constraint: Member must {constraint}"
+
+
+def errors_text(unmet: list[str]) -> str:
+    """Return AWS's text for a request with these errors, at least one."""
+    return f"{len(unmet)} validation error{'s' if len(unmet) > 1 else ''} detected: {'; '.join(unmet)}"
+
+
 _PREFIXES: Final = {
     "AnyScaleFrontendService": "application-autoscaling",
     "AmazonSSM": "ssm",
@@ -111,7 +122,7 @@ def malformed(target: str, body: bytes) -> dict[str, Any] | None:
     except UnicodeEncodeError:
         return {"__type": "SerializationException", "message": "the request holds half of a character"}
     prefix, _, operation = target.rpartition(".")
-    model = _model(_PREFIXES.get(prefix, ""))
+    model = model_of(_PREFIXES.get(prefix, ""))
     if model is None:
         # MiniStack recognizes services by the start of their prefixes
         is_misspelt = any(prefix.startswith(known.split("_")[0]) for known in _PREFIXES)
@@ -136,7 +147,8 @@ def _unknown(target: str) -> dict[str, Any]:
 
 
 @cache
-def _model(service: str) -> ServiceModel | None:
+def model_of(service: str) -> ServiceModel | None:
+    """Return botocore's model of a service, `None` if there is none of that name."""
     try:
         return botocore.session.get_session().get_service_model(service) if service else None
     except UnknownServiceError:

@@ -37,10 +37,10 @@ from highwater_local.dynamodb.call import throttles_of
 from highwater_local.dynamodb.data_plane import DataPlane
 from highwater_local.dynamodb.exports import Exports
 from highwater_local.dynamodb.tables import Tables
-from highwater_local.functions import Functions, FunctionUrls, Invocations
+from highwater_local.functions import Functions, Invocations, wrap_urls
 from highwater_local.guard import Guard
 from highwater_local.mappings import Mappings
-from highwater_local.parameters import Parameters
+from highwater_local.parameters import wrap_parameters
 from highwater_local.requests import HeldFaults, again, is_object, malformed, read_body
 from highwater_local.strict.checks import Checks
 from highwater_local.strict.request import AUTOSCALING_PREFIX, CheckedRequest
@@ -83,9 +83,9 @@ class LocalAws:
         DataPlane(self.clock.second)
         Exports(self.clock.now)
         Functions(self.clock.second)
-        FunctionUrls(port)
+        wrap_urls(port)
         Provisioners(self._tables, self.autoscaling)
-        Parameters()
+        wrap_parameters()
         StackOperations(self.timeline)
         self._pending = PendingUpdates() if is_strict else None
         self._checks = Checks(self.clock.second, timing, is_express=is_express) if is_strict else None
@@ -119,7 +119,7 @@ class LocalAws:
                 return
             refused = None if self._checks is None else self._refusal(self._checks, scope, headers, body)
             if refused is not None:
-                await self._refuse(send, *refused)
+                await self._send(send, *refused)
                 return
         if not target:
             await ministack.app(scope, receive, send)
@@ -174,29 +174,21 @@ class LocalAws:
         except ServiceError as refused:
             return 400, {"__type": refused.code, "message": refused.message}
 
-    def _refusal(
-        self, checks: Checks, scope: Any, headers: dict[str, str], body: bytes
-    ) -> tuple[int, dict[str, str], bytes] | None:
+    def _refusal(self, checks: Checks, scope: Any, headers: dict[str, str], body: bytes) -> ministack.Answer | None:
         ministack.enter_scope(headers)
         return checks.refusal(
             CheckedRequest(scope["method"], scope["path"], headers, scope["query_string"].decode("latin-1"), body)
         )
 
-    async def _refuse(self, send: Any, status: int, headers: dict[str, str], body: bytes) -> None:
+    async def _send(self, send: Any, status: int, headers: dict[str, str], body: bytes) -> None:
         listed = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         listed += [(b"content-length", str(len(body)).encode()), (b"date", self._date())]
         await send({"type": "http.response.start", "status": status, "headers": listed})
         await send({"type": "http.response.body", "body": body})
 
     async def _answer(self, send: Any, status: int, document: dict[str, Any]) -> None:
-        body = json.dumps(document).encode()
-        headers = [
-            (b"content-type", b"application/x-amz-json-1.1"),
-            (b"content-length", str(len(body)).encode()),
-            (b"date", self._date()),
-        ]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        headers = {"content-type": "application/x-amz-json-1.1"}
+        await self._send(send, status, headers, json.dumps(document).encode())
 
     def _dated(self, send: Any) -> Any:
         """Date answers by the cloud's clock: code that runs in the cloud reads the time from them."""

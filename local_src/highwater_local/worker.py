@@ -78,17 +78,19 @@ _hw_time.sleep = _hw.sleep
 _hw_time.monotonic = lambda: _hw.monotonic_ns() / 10**9
 _hw_time.monotonic_ns = _hw.monotonic_ns
 """
-_BEGIN: Final = """
-        _hw.begin(_ms_ctx)"""
 
 
 def give_cloud_time(port: int, *, is_driven: bool) -> None:
     """Make functions in Python use the time of the cloud at *port* from now on."""
-    line = ministack.PYTHON_WORKER_CONTEXT
     prologue = _TIME_PROLOGUE.replace("__PORT__", str(port)).replace("__PATIENCE__", str(PATIENCE))
-    prologue = prologue.replace("__TICKS__", str(not is_driven))
+    _add(prologue.replace("__TICKS__", str(not is_driven)), "_hw.begin(_ms_ctx)")
+
+
+def _add(prologue: str, statement: str) -> None:
+    """Run *prologue* when a worker starts, and *statement* when an invocation begins."""
+    line = ministack.PYTHON_WORKER_CONTEXT
     script: str = ministack.PYTHON_WORKER.now
-    ministack.PYTHON_WORKER.replace(prologue + script.replace(line, line + _BEGIN))
+    ministack.PYTHON_WORKER.replace(prologue + script.replace(line, f"{line}\n        {statement}"))
 
 
 _LOG_PROLOGUE: Final = """
@@ -107,12 +109,8 @@ class _HwHandler(_hw_logging.StreamHandler):
 _hw_handler = _HwHandler(_hw_sys.stderr)
 _hw_logging.getLogger().addHandler(_hw_handler)
 """
-_NOTE_REQUEST: Final = """
-        _hw_handler.request = _ms_ctx.get("request_id", "")"""
 
 
 def log_as_lambda_does() -> None:
     """Make functions in Python log as in Lambda from now on."""
-    line = ministack.PYTHON_WORKER_CONTEXT
-    script: str = ministack.PYTHON_WORKER.now
-    ministack.PYTHON_WORKER.replace(_LOG_PROLOGUE + script.replace(line, line + _NOTE_REQUEST))
+    _add(_LOG_PROLOGUE, '_hw_handler.request = _ms_ctx.get("request_id", "")')

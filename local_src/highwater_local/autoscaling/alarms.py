@@ -16,8 +16,8 @@ from highwater_local import ministack
 from highwater_local.autoscaling.records import PolicyRecord, ScaledTables, TargetKey
 from highwater_local.autoscaling.service import AutoScaling
 from highwater_local.cloudwatch import Alarms, is_of_auto_scaling
+from highwater_local.ministack import Document
 
-Document = dict[str, Any]
 _ABOVE, _BELOW = "GreaterThanThreshold", "LessThanThreshold"
 _PROVISIONED_PERIODS: Final = 3
 # in minutes, and in hundredths of the target
@@ -40,7 +40,7 @@ class TrackingAlarms:
         self._tables = tables
         self._alarms = alarms
         for query in ministack.ALARM_QUERIES:
-            query.replace(self._after_refreshing(query.now))
+            query.wrap(self._answer_query)
 
     def refresh(self) -> None:
         """Update the alarms of the present account and region: thresholds and states."""
@@ -53,12 +53,9 @@ class TrackingAlarms:
             known |= document
             self._alarms.judge(known)
 
-    def _after_refreshing(self, own: Callable[..., Any]) -> Callable[..., Any]:
-        def handle(*arguments: Any, **options: Any) -> Any:
-            self.refresh()
-            return own(*arguments, **options)
-
-        return handle
+    def _answer_query(self, own: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        self.refresh()
+        return own(*arguments, **options)
 
     def _documents(self) -> Iterator[Document]:
         for target in self._autoscaling().targets.values():

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
 
-import botocore.session
-from botocore.model import ListShape, MapShape, ServiceModel, Shape, StringShape, StructureShape
+from botocore.model import ListShape, MapShape, Shape, StringShape, StructureShape
 from botocore.validate import ParamValidator
 
 from highwater_local.autoscaling.records import PolicyRecord, ServiceError, TargetKey
+from highwater_local.requests import errors_text, model_of, unmet_text
 
 _PREDEFINED: Final = "PredefinedMetricSpecification"
 _CUSTOMIZED: Final = "CustomizedMetricSpecification"
@@ -47,8 +47,7 @@ _JAVA: Final = {r"\uD800\uDC00-\uDBFF\uDFFF": "\U00010000-\U0010ffff", r"\p{Prin
 
 def refuse_wrong_members(operation: str, request: dict[str, Any]) -> None:
     """Raise `ServiceError` for all members of *request* that the operation's model does not allow."""
-    shape = _model().operation_model(operation).input_shape
-    assert shape is not None  # noqa: S101 - each operation has one
+    shape = _input(operation)
     report = ParamValidator().validate(request, shape).generate_report()
     wrong_type = next((line for line in report.splitlines() if line.startswith("Invalid type")), None)
     if wrong_type is not None:
@@ -58,28 +57,32 @@ def refuse_wrong_members(operation: str, request: dict[str, Any]) -> None:
 
 def refuse_wrong_member(operation: str, name: str, value: Any) -> None:
     """Raise `ServiceError` if the model does not allow that *value* for the operation's member of that *name*."""
-    shape = _model().operation_model(operation).input_shape
+    _refuse(list(_wrong(_input(operation).members[name], value, _cased(name))))
+
+
+def _input(operation: str) -> StructureShape:
+    model = model_of(_SERVICE)
+    shape = model and model.operation_model(operation).input_shape
     assert isinstance(shape, StructureShape)  # noqa: S101 - each operation has one
-    _refuse(list(_wrong(shape.members[name], value, _cased(name))))
+    return shape
 
 
 def _refuse(wrong: list[str]) -> None:
     if wrong:
-        count = f"{len(wrong)} validation error{'s' if len(wrong) > 1 else ''} detected"
-        raise ServiceError("ValidationException", f"{count}: {'; '.join(wrong)}")
+        raise ServiceError("ValidationException", errors_text(wrong))
 
 
 def _wrong(shape: Shape, value: Any, place: str) -> Iterator[str]:
     """Yield the errors of a value of the right type, and of all values in it."""
     for unmet in _unmet(shape, value):
-        yield _told(value, place, unmet)
+        yield unmet_text(_shown(value), place, unmet)
     if isinstance(shape, StructureShape):
         for name, member in shape.members.items():
             inner = f"{place}.{_cased(name)}" if place else _cased(name)
             if value.get(name) is not None:
                 yield from _wrong(member, value[name], inner)
             elif name in shape.required_members:
-                yield _told(None, inner, "Member must not be null")
+                yield unmet_text(None, inner, "not be null")
     elif isinstance(shape, ListShape) and isinstance(shape.member, StructureShape):
         for number, element in enumerate(value, 1):
             yield from _wrong(shape.member, element, f"{place}.{number}.member")
@@ -89,8 +92,8 @@ def _wrong(shape: Shape, value: Any, place: str) -> Iterator[str]:
         for element_shape, elements in zip(element_shapes, columns, strict=True):
             if any(True for element in elements for _ in _unmet(element_shape, element)):
                 # AWS does not say which element violates which of its constraints
-                every = ", ".join(_constraints(element_shape))
-                yield _told(value, place, f"Member must satisfy constraint: [{every}]")
+                every = ", ".join(f"Member must {constraint}" for constraint in _constraints(element_shape))
+                yield unmet_text(_shown(value), place, f"satisfy constraint: [{every}]")
 
 
 def _unmet(shape: Shape, value: Any) -> Iterator[str]:
@@ -116,19 +119,14 @@ def _constraints(shape: Shape) -> list[str]:
     kind = "value" if shape.type_name in ("integer", "long", "float", "double") else "length"
     found = []
     if "max" in limits:
-        found.append(f"Member must have {kind} less than or equal to {limits['max']}")
+        found.append(f"have {kind} less than or equal to {limits['max']}")
     if "min" in limits:
-        found.append(f"Member must have {kind} greater than or equal to {limits['min']}")
+        found.append(f"have {kind} greater than or equal to {limits['min']}")
     if "pattern" in limits:
-        found.append(f"Member must satisfy regular expression pattern: {limits['pattern']}")
+        found.append(f"satisfy regular expression pattern: {limits['pattern']}")
     if isinstance(shape, StringShape) and shape.enum:
-        found.append(f"Member must satisfy enum value set: [{', '.join(sorted(shape.enum))}]")
+        found.append(f"satisfy enum value set: [{', '.join(sorted(shape.enum))}]")
     return found
-
-
-def _told(value: Any, place: str, unmet: str) -> str:
-    shown = "null" if value is None else f"'{_shown(value)}'"
-    return f"Value {shown} at '{place}' failed to satisfy constraint: {unmet}"
 
 
 def _shown(value: Any) -> str:
@@ -152,8 +150,3 @@ def _pattern(java: str) -> re.Pattern[str]:
     for written, meant in _JAVA.items():
         java = java.replace(written, meant)
     return re.compile(java)
-
-
-@cache
-def _model() -> ServiceModel:
-    return botocore.session.get_session().get_service_model(_SERVICE)

@@ -10,7 +10,6 @@ from highwater.core import Dimension
 from highwater_local import ministack
 from highwater_local.dynamodb.call import (
     OK,
-    Answer,
     Handler,
     Hashes,
     MeteredCall,
@@ -22,8 +21,8 @@ from highwater_local.dynamodb.call import (
     write_charge,
 )
 from highwater_local.dynamodb.charges import Charge
-from highwater_local.dynamodb.resources import Document
-from highwater_local.dynamodb.wording import no_batch_text, rejected
+from highwater_local.dynamodb.wording import no_batch_text
+from highwater_local.ministack import Answer, Document, rejected
 
 
 class Batches:
@@ -81,7 +80,7 @@ class Batches:
             call.is_consistent = asked.get("ConsistentRead") is True
             for key in asked["Keys"]:
                 try:
-                    call.read(table, ministack.find_item(table, key), key.get(table["pk_name"]))
+                    call.read(table, key)
                 except Throttled as held:
                     last = held
                     refused.setdefault(name, {**asked, "Keys": []})["Keys"].append(key)
@@ -161,7 +160,7 @@ class Transactions:
         if answer[0] == OK and writes and not call.effects:
             # a token that was used before: the items that it wrote are read
             for _, table, key, _ in actions:
-                call.read(table, ministack.find_item(table, key), key.get(table["pk_name"]))
+                call.read(table, key)
         elif answer[0] == OK or _is_cancelled(answer):
             # condition checks write nothing but cost as much; in a cancelled transaction so does every action
             for kind, table, key, _ in actions:
@@ -180,7 +179,7 @@ class Transactions:
         actions = _actions(data)
         for number, (_, table, key, _) in enumerate(actions):
             try:
-                call.read(table, ministack.find_item(table, key), key.get(table["pk_name"]))
+                call.read(table, key)
             except Throttled as refused:
                 held[number] = refused
         return self._cancel(call, len(actions), held) if held else self._told(answer, data, call)

@@ -14,9 +14,9 @@ from highwater_lab.physics import QUANTA_PER_UNIT, Cause
 from highwater_local import ministack
 from highwater_local.dynamodb.charges import Charge, consumed_capacity, read_units, write_units
 from highwater_local.dynamodb.meters import Refusal, TableMeters, hash_of
-from highwater_local.dynamodb.resources import Document
+from highwater_local.dynamodb.resources import key_schema
+from highwater_local.ministack import Answer, Document
 
-RawAnswer = tuple[int, dict[str, str], bytes]
 _LIMITS: Final = {
     Cause.PROVISIONED: "ProvisionedThroughputExceeded",
     Cause.KEY_RANGE: "KeyRangeThroughputExceeded",
@@ -86,14 +86,14 @@ class Throttled(Exception):
             for refusal in self.refusals
         ]
 
-    def answer(self) -> RawAnswer:
+    def answer(self) -> Answer:
         """The HTTP answer."""
         member = "throttlingReasons" if self.code == "ThrottlingException" else "ThrottlingReasons"
         body = {"__type": self.code, "message": self.message, member: self.reasons}
         return _answer(self.code, body)
 
 
-def cancelled(count: int, throttled: dict[int, Throttled]) -> RawAnswer:
+def cancelled(count: int, throttled: dict[int, Throttled]) -> Answer:
     """Return the answer of a transaction of *count* actions, of which some were throttled."""
     reasons: list[dict[str, Any]] = [{"Code": "None"} for _ in range(count)]
     for number, held in throttled.items():
@@ -105,7 +105,7 @@ def cancelled(count: int, throttled: dict[int, Throttled]) -> RawAnswer:
     return _answer(code, {"__type": code, "message": text, "CancellationReasons": reasons})
 
 
-def _answer(code: str, body: dict[str, Any]) -> RawAnswer:
+def _answer(code: str, body: Document) -> Answer:
     headers = {"Content-Type": "application/x-amz-json-1.0", "x-amzn-errortype": code}
     return 400, headers, json.dumps(body).encode()
 
@@ -171,14 +171,11 @@ class MeteredCall:
         self.take(table, charge, hashes)
         self.effects += 1
 
-    def read(self, table: Document, item: Document | None, key: object) -> None:
-        """Charge the read of one item, or of a missing item; raises `Throttled`."""
-        self.take(table, self.read_charge(item), {None: hash_of(key)})
-
-    def read_charge(self, item: Document | None) -> Charge:
-        """Return the cost of reading one item."""
-        amount = read_units(size_of(item), is_consistent=self.is_consistent)
-        return Charge(Dimension.READ, amount * self.factor)
+    def read(self, table: Document, key: Document) -> None:
+        """Charge the read of the item with that key, which may be missing; raises `Throttled`."""
+        amount = read_units(size_of(ministack.find_item(table, key)), is_consistent=self.is_consistent)
+        charge = Charge(Dimension.READ, amount * self.factor)
+        self.take(table, charge, {None: hash_of(key.get(table["pk_name"]))})
 
     def take(self, table: Document, charge: Charge, hashes: Hashes) -> None:
         """Take *charge* from a table's capacity; raises `Throttled` if it is insufficient and the call is strict."""
@@ -267,7 +264,7 @@ def page_charge(
     A scan is also charged the minimum for each partition without items, with its last page.
     """
     items = list(page)
-    keys = _hash_attributes(table, index)
+    keys = _partition_attributes(key_schema(table, index))
     least = read_units(0, is_consistent=call.is_consistent)
     amount = read_units(sum(size_of(item) for item in items), is_consistent=call.is_consistent)
     if is_last and call.operation == "Scan" and index not in _local_indexes(table):
@@ -296,13 +293,6 @@ def _local_indexes(table: Document) -> list[str]:
     return [index["IndexName"] for index in table.get("LocalSecondaryIndexes") or ()]
 
 
-def _hash_attributes(table: Document, index: str | None) -> list[str]:
-    if index is None:
-        return [str(table["pk_name"])]
-    indexes = [*(table.get("GlobalSecondaryIndexes") or []), *(table.get("LocalSecondaryIndexes") or [])]
-    return _partition_attributes(next(found["KeySchema"] for found in indexes if found["IndexName"] == index))
-
-
 def _partition_attributes(schema: Iterable[Document]) -> list[str]:
     """Return the attributes of a partition key: a global index has up to four."""
     return [str(part["AttributeName"]) for part in schema if part["KeyType"] == "HASH"]
@@ -318,7 +308,6 @@ def _hash_of_item(item: Document | None, keys: Sequence[str]) -> int:
     return hash_of(values[0] if len(values) == 1 else values)
 
 
-Answer = tuple[int, dict[str, Any], Any]
 Handler = Callable[[Document], Answer]
 OK: Final = 200
 

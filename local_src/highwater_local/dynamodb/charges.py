@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from highwater.core import Dimension
 from highwater_lab.physics import QUANTA_PER_UNIT
+from highwater_local.ministack import Document
 
 READ_BYTES: Final = 4096
 WRITE_BYTES: Final = 1024
-Document = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -58,10 +58,10 @@ def write_units(size: int) -> int:
     return max(1, -(-size // WRITE_BYTES)) * QUANTA_PER_UNIT
 
 
-def read_units(size: int, *, is_consistent: bool, at_least: int = 1) -> int:
+def read_units(size: int, *, is_consistent: bool) -> int:
     """Return the quanta for a read of *size* bytes: a unit for each 4 KB, rounded up; half if eventually consistent."""
-    units = max(at_least, -(-size // READ_BYTES))
-    return units * QUANTA_PER_UNIT if is_consistent else units * QUANTA_PER_UNIT // 2
+    quanta = max(1, -(-size // READ_BYTES)) * QUANTA_PER_UNIT
+    return quanta if is_consistent else quanta // 2
 
 
 def consumed_capacity(table: str, charges: Iterable[Charge], level: str, *, is_transaction: bool = False) -> Document:

@@ -7,6 +7,7 @@ every operation reads and writes items: it charges these reads and writes, and m
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from highwater_local import ministack
@@ -14,7 +15,6 @@ from highwater_local.dynamodb.batches import Batches, Transactions
 from highwater_local.dynamodb.call import (
     CURRENT,
     OK,
-    Answer,
     Handler,
     MeteredCall,
     Throttled,
@@ -26,14 +26,13 @@ from highwater_local.dynamodb.call import (
 )
 from highwater_local.dynamodb.charges import read_units
 from highwater_local.dynamodb.reads import Selects, has_to_fetch, items_after, read_refusal, sort_key
-from highwater_local.dynamodb.resources import Document
 from highwater_local.dynamodb.sizes import forget_sizes, note_write
-from highwater_local.dynamodb.wording import Duplicates, rejected, written_as_before
+from highwater_local.dynamodb.wording import duplicates_text, written_as_before
+from highwater_local.ministack import Answer, Document, rejected
+from highwater_local.requests import errors_text, unmet_text
 
-_LEAST_LIMIT: Final = (
-    "1 validation error detected: Value '{limit}' at 'limit' failed to satisfy constraint: Member must have value "
-    "greater than or equal to 1"
-)
+_LEAST_LIMIT: Final = "have value greater than or equal to 1"
+Own = Callable[..., Any]
 
 
 class DataPlane:
@@ -41,120 +40,83 @@ class DataPlane:
 
     def __init__(self, second: Callable[[], int]) -> None:
         self._second = second
-        self._set_item = ministack.set_item.replace(self._on_set)
-        self._remove_item = ministack.remove_item.replace(self._on_remove)
-        self._items_replaced = ministack.items_replaced.replace(self._on_replaced)
-        self._condition_failed = ministack.fail_condition.replace(self._on_failed_condition)
+        ministack.set_item.wrap(_set_item)
+        ministack.remove_item.wrap(_remove_item)
+        ministack.items_replaced.wrap(_replace_items)
+        ministack.fail_condition.wrap(_fail_condition)
         self._page = ministack.page_of.replace(self._on_page)
         self._projected = ministack.projected.replace(self._on_projected)
-        self._parse = ministack.parse_statement.replace(self._on_parse)
+        ministack.parse_statement.wrap(_parse)
         ministack.items_after.replace(items_after)
-        self._replicate = ministack.replicate.replace(self._on_replicate)
         for name, operation in ministack.ITEM_OPERATIONS.items():
-            operation.replace(self._of_table(name, operation.now))
-        ministack.get_item.replace(self._get(ministack.get_item.now))
-        ministack.execute_statement.replace(self._statement(ministack.execute_statement.now))
+            operation.wrap(partial(self._carry_out, name))
+        ministack.get_item.wrap(self._get)
+        ministack.execute_statement.wrap(self._execute)
         for statement in ministack.WRITING_STATEMENTS:
-            statement.replace(self._on_statement(statement.now))
+            statement.wrap(_write_by_statement)
+        ministack.duplicates_text.wrap(duplicates_text)
+        ministack.replicate.wrap(_replicate)
         Batches(self.call)
         Transactions(self.call)
         Selects()
-        Duplicates()
 
     def call(self, operation: str, **more: Any) -> MeteredCall:
         """Return a call that begins now."""
         return MeteredCall(operation, self._second(), **more)
 
-    def _of_table(self, operation: str, own: Handler) -> Handler:
-        """Wrap an operation on one table."""
+    def _carry_out(self, operation: str, own: Handler, data: Document) -> Answer:
+        """Carry out an operation on one table."""
+        call = self.call(
+            operation,
+            table=ministack.find_table(data.get("TableName")),
+            is_consistent=data.get("ConsistentRead") is True,
+            segments=_positive(data.get("TotalSegments")),
+        )
+        if operation in ("Query", "Scan") and call.table is not None:
+            refusal = read_refusal(operation, call.table, data, call.second)
+            if refusal is not None:
+                return rejected(refusal)
+            call.has_to_fetch = has_to_fetch(call.table, data)
+        try:
+            with charging(call):
+                answer = own(data)
+                if answer[0] == OK and not call.charges and call.table is not None:
+                    # a delete of a missing item is still a write
+                    call.write(call.table, None, data.get("Key"))
+        except Throttled as held:
+            return held_back(call, held)
+        return with_capacity(written_as_before(operation, answer), data, call)
 
-        def handle(data: Document) -> Answer:
-            call = self.call(
-                operation,
-                table=ministack.find_table(data.get("TableName")),
-                is_consistent=data.get("ConsistentRead") is True,
-                segments=_positive(data.get("TotalSegments")),
-            )
-            if operation in ("Query", "Scan") and call.table is not None:
-                refusal = read_refusal(operation, call.table, data, call.second)
-                if refusal is not None:
-                    return rejected(refusal)
-                call.has_to_fetch = has_to_fetch(call.table, data)
-            try:
-                with charging(call):
-                    answer = own(data)
-                    if answer[0] == OK and not call.charges and call.table is not None:
-                        # a delete of a missing item is still a write
-                        call.write(call.table, None, data.get("Key"))
-            except Throttled as held:
-                return held_back(call, held)
-            return with_capacity(written_as_before(operation, answer), data, call)
+    def _get(self, own: Handler, data: Document) -> Answer:
+        answer = own(data)
+        table = ministack.find_table(data.get("TableName"))
+        if answer[0] != OK or table is None:
+            return answer
+        call = self.call("GetItem", table=table, is_consistent=data.get("ConsistentRead") is True)
+        try:
+            call.read(table, data["Key"])
+        except Throttled as held:
+            return held_back(call, held)
+        return with_capacity(answer, data, call)
 
-        return handle
-
-    def _get(self, own: Handler) -> Handler:
-        def handle(data: Document) -> Answer:
-            answer = own(data)
-            table = ministack.find_table(data.get("TableName"))
-            if answer[0] != OK or table is None:
-                return answer
-            call = self.call("GetItem", table=table, is_consistent=data.get("ConsistentRead") is True)
-            key = data["Key"]
-            try:
-                call.read(table, ministack.find_item(table, key), key.get(table["pk_name"]))
-            except Throttled as held:
-                return held_back(call, held)
-            return with_capacity(answer, data, call)
-
-        return handle
-
-    def _statement(self, own: Handler) -> Handler:
-        """Wrap a single statement, or one of a batch, which is charged to the batch's call."""
-
-        def handle(data: Document) -> Answer:
-            outer = CURRENT.get()
-            call = self.call("ExecuteStatement", is_consistent=data.get("ConsistentRead") is True, request=data)
-            limit = data.get("Limit")
-            if isinstance(limit, int) and limit < 1:
-                return rejected(_LEAST_LIMIT.format(limit=limit))
-            try:
-                with charging(call):
-                    answer = own(data)
-                    is_write = not str(data.get("Statement", "")).strip().upper().startswith("SELECT")
-                    if answer[0] == OK and is_write and not call.charges and call.table is not None:
-                        call.write(call.table, None, None)
-            except Throttled as held:
-                return held_back(call, held)
-            if outer is not None:
-                outer.join(call)
-            return with_capacity(answer, data, call)
-
-        return handle
-
-    def _on_set(self, table: Document, pk: Any, sk: Any, item: Document) -> Any:
-        call, old = CURRENT.get(), table["items"].get(pk, {}).get(sk)
-        if call is not None:
-            call.write(table, old, item)
-        note_write(table, old, item)
-        return self._set_item(table, pk, sort_key(table, sk), item)
-
-    def _on_remove(self, table: Document, pk: Any, sk: Any) -> Any:
-        call, old = CURRENT.get(), table["items"].get(pk, {}).get(sk)
-        if call is not None:
-            call.write(table, old, None)
-        note_write(table, old, None)
-        return self._remove_item(table, pk, sk)
-
-    def _on_replaced(self, table: Document) -> None:
-        forget_sizes(table)
-        self._items_replaced(table)
-
-    def _on_failed_condition(self, data: Document, old: Document | None, *more: Any) -> Any:
-        call = CURRENT.get()
-        if call is not None and call.table is not None and call.is_strict:
-            # nothing is written, so no index is charged
-            call.write(call.table, old, old)
-        return self._condition_failed(data, old, *more)
+    def _execute(self, own: Handler, data: Document) -> Answer:
+        """Carry out a single statement, or one of a batch, which is charged to the batch's call."""
+        outer = CURRENT.get()
+        call = self.call("ExecuteStatement", is_consistent=data.get("ConsistentRead") is True, request=data)
+        limit = data.get("Limit")
+        if isinstance(limit, int) and limit < 1:
+            return rejected(errors_text([unmet_text(str(limit), "limit", _LEAST_LIMIT)]))
+        try:
+            with charging(call):
+                answer = own(data)
+                is_write = not str(data.get("Statement", "")).strip().upper().startswith("SELECT")
+                if answer[0] == OK and is_write and not call.charges and call.table is not None:
+                    call.write(call.table, None, None)
+        except Throttled as held:
+            return held_back(call, held)
+        if outer is not None:
+            outer.join(call)
+        return with_capacity(answer, data, call)
 
     def _on_page(self, items: Any, limit: Any, table: Document, index: str | None = None) -> Any:
         page, has_more = self._page(items, limit, table, index)
@@ -174,29 +136,59 @@ class DataPlane:
         shown: Document = item if call is not None and call.is_fetching else self._projected(item, table, index)
         return shown
 
-    def _on_parse(self, statement: Any, parameters: Any) -> Any:
-        """Accept an index that is named without quotes, as in `FROM orders.by_day`, if no table has that name."""
-        parsed = self._parse(statement, parameters)
-        name, dot, index = str(parsed.get("table") or "").rpartition(".")
-        if dot and not parsed.get("index") and not ministack.find_table(parsed["table"]) and ministack.find_table(name):
-            return parsed | {"table": name, "index": index}
-        return parsed
 
-    def _on_statement(self, own: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap a statement that writes, to set the table of its call."""
+def _set_item(own: Own, table: Document, pk: Any, sk: Any, item: Document) -> Any:
+    _note(table, pk, sk, item)
+    return own(table, pk, sort_key(table, sk), item)
 
-        def handle(table: Document, *more: Any) -> Any:
-            call = CURRENT.get()
-            if call is not None:
-                call.table = table
-            return own(table, *more)
 
-        return handle
+def _remove_item(own: Own, table: Document, pk: Any, sk: Any) -> Any:
+    _note(table, pk, sk, None)
+    return own(table, pk, sk)
 
-    def _on_replicate(self, *arguments: Any) -> Any:
-        """Replicate without a charge: the service itself writes to replicas."""
-        with charging(None):
-            return self._replicate(*arguments)
+
+def _note(table: Document, pk: Any, sk: Any, item: Document | None) -> None:
+    """Charge a write of an item, or its removal, to the present call, and count it."""
+    call, old = CURRENT.get(), table["items"].get(pk, {}).get(sk)
+    if call is not None:
+        call.write(table, old, item)
+    note_write(table, old, item)
+
+
+def _replace_items(own: Own, table: Document) -> None:
+    forget_sizes(table)
+    own(table)
+
+
+def _fail_condition(own: Own, data: Document, old: Document | None, *more: Any) -> Any:
+    call = CURRENT.get()
+    if call is not None and call.table is not None and call.is_strict:
+        # nothing is written, so no index is charged
+        call.write(call.table, old, old)
+    return own(data, old, *more)
+
+
+def _parse(own: Own, statement: Any, parameters: Any) -> Any:
+    """Accept an index that is named without quotes, as in `FROM orders.by_day`, if no table has that name."""
+    parsed = own(statement, parameters)
+    name, dot, index = str(parsed.get("table") or "").rpartition(".")
+    if dot and not parsed.get("index") and not ministack.find_table(parsed["table"]) and ministack.find_table(name):
+        return parsed | {"table": name, "index": index}
+    return parsed
+
+
+def _write_by_statement(own: Own, table: Document, *more: Any) -> Any:
+    """Carry out a statement that writes, which sets the table of its call."""
+    call = CURRENT.get()
+    if call is not None:
+        call.table = table
+    return own(table, *more)
+
+
+def _replicate(own: Own, *arguments: Any) -> Any:
+    """Replicate without a charge: the service itself writes to replicas."""
+    with charging(None):
+        return own(*arguments)
 
 
 def _positive(value: object) -> int:

@@ -11,12 +11,11 @@ import hashlib
 import json
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from highwater_local import ministack
+from highwater_local.ministack import Answer, Document, error_answer
 
-Document = dict[str, Any]
-Answer = tuple[int, Document, bytes | str]
 _NO_RECOVERY: Final = "PointInTimeRecoveryUnavailableException"
 _BAD_TIME: Final = "InvalidExportTimeException"
 
@@ -26,22 +25,21 @@ class Exports:
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
-        self._export: Callable[[Document], Answer] = ministack.export_table.replace(self.export)
+        ministack.export_table.wrap(self.export)
 
-    def export(self, request: Document) -> Answer:
+    def export(self, own: Callable[[Document], Answer], request: Document) -> Answer:
         """ExportTableToPointInTime: rejected without point-in-time recovery, else accepted, and the objects written."""
         table = ministack.find_table(request.get("TableArn"))
         if table is None:
-            return self._export(request)
+            return own(request)
         name = str(table["TableName"])
         if not ministack.has_recovery(name):
-            text = f"Point in time recovery is not enabled for table '{name}'"
-            return _refused(_NO_RECOVERY, text)
+            return error_answer(_NO_RECOVERY, f"Point in time recovery is not enabled for table '{name}'")
         at = request.get("ExportTime")
         if at is not None and float(at) > self._now().timestamp():
             text = "The specified ExportTime is outside of the point in time recovery window."
-            return _refused(_BAD_TIME, text)
-        answer = self._export(request)
+            return error_answer(_BAD_TIME, text)
+        answer = own(request)
         kind = (request.get("ExportFormat", "DYNAMODB_JSON"), request.get("ExportType", "FULL_EXPORT"))
         if answer[0] < 400 and kind == ("DYNAMODB_JSON", "FULL_EXPORT"):
             _write(ministack.export_of(json.loads(answer[2])["ExportDescription"]["ExportArn"]), table)
@@ -76,8 +74,3 @@ def _write(export: Document, table: Document) -> None:
     statuses = [ministack.put_object(export["S3Bucket"], key, body, {})[0] for key, body in objects.items()]
     if max(statuses) >= 400:
         export |= {"ExportStatus": "FAILED", "FailureCode": "S3NoSuchBucket"}
-
-
-def _refused(code: str, text: str) -> Answer:
-    answer: Answer = ministack.error_answer(code, text, 400)
-    return answer

@@ -15,7 +15,8 @@ from highwater_lab.physics.partitions import PARTITION_QUANTA
 from highwater_lab.physics.throughput import PEAK_AGE_MINUTES
 from highwater_lab.services.update_table import CapacityControl, ChangeKind
 from highwater_local.dynamodb.charges import Charge
-from highwater_local.dynamodb.resources import Document, indexes_of, is_on_demand, resource_of, units_of
+from highwater_local.dynamodb.resources import indexes_of, is_on_demand, resource_of, units_of
+from highwater_local.ministack import Document
 
 # Whole minutes in which a partition throttled requests, until it is split: as `Timing.heat_split_minutes`
 _HEAT_SPLIT_MINUTES: Final = 10
@@ -40,7 +41,6 @@ class ThroughputMeter:
     Attributes:
         consumed: Quanta by minute.
         requests: The number of requests that consumed them, by minute.
-        throttled: Quanta by minute and cause.
         events: Throttle events by minute and cause.
         all_events: Throttle events by cause, since the meter began.
     """
@@ -52,7 +52,6 @@ class ThroughputMeter:
         self.throughput = throughput
         self.consumed: Counter[int] = Counter()
         self.requests: Counter[int] = Counter()
-        self.throttled: dict[int, Counter[Cause]] = {}
         self.events: dict[int, Counter[Cause]] = {}
         self.all_events: Counter[Cause] = Counter()
         self._partitions = partitions
@@ -125,7 +124,6 @@ class ThroughputMeter:
     def refuse(self, cause: Cause, amount: int, key_hash: int) -> None:
         """Record that *amount* was throttled."""
         minute = self._second // 60
-        self.throttled.setdefault(minute, Counter())[cause] += amount
         self.events.setdefault(minute, Counter())[cause] += 1
         self.all_events[cause] += 1
         self._refused += amount
@@ -146,7 +144,7 @@ class ThroughputMeter:
         if not self._hot_minutes:
             self._asked.clear()
             self._peak = 0
-        for kept in (self.consumed, self.requests, self.throttled, self.events):
+        for kept in (self.consumed, self.requests, self.events):
             while kept and (oldest := next(iter(kept))) < last - MINUTES_KEPT:
                 del kept[oldest]
 
@@ -311,13 +309,7 @@ class TableMeters:
         for index, amount in _parts(charge):
             self.of(index, second)[charge.dimension].spend(amount, hashes.get(index, hashes[None]))
 
-    def refuse(
-        self,
-        refusals: list[Refusal],
-        charge: Charge,
-        hashes: Mapping[str | None, int],
-        second: int,
-    ) -> None:
+    def refuse(self, refusals: list[Refusal], charge: Charge, hashes: Mapping[str | None, int], second: int) -> None:
         """Record a throttled request for the resources that throttled it, and for the table if only indexes did."""
         parts = dict(_parts(charge))
         for refusal in refusals:
@@ -359,8 +351,7 @@ class TableMeters:
         for dimension, old in before.meters.items() if before else ():
             # measurements are kept when the billing mode changes
             meter = meters[dimension]
-            meter.consumed, meter.requests = old.consumed, old.requests
-            meter.throttled, meter.events = old.throttled, old.events
+            meter.consumed, meter.requests, meter.events = old.consumed, old.requests, old.events
         return _ResourceMeters(control, has_no_capacity, meters)
 
 

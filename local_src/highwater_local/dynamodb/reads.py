@@ -10,8 +10,9 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from highwater_local import ministack
-from highwater_local.dynamodb.call import CURRENT, OK, Answer, MeteredCall, charging, meters_of
-from highwater_local.dynamodb.resources import Document
+from highwater_local.dynamodb.call import CURRENT, OK, MeteredCall, charging, meters_of
+from highwater_local.dynamodb.resources import key_schema, resource_of
+from highwater_local.ministack import Answer, Document, rejected
 
 _INVALID: Final = "One or more parameter values were invalid: "
 # the first name of each path, but no later part of a path, no value and no function
@@ -24,7 +25,7 @@ def read_refusal(operation: str, table: Document, request: Document, second: int
     name = request.get("IndexName")
     if (refusal := building_refusal(table, name, second)) is not None:
         return refusal
-    index = _find_index(table, name)
+    index = resource_of(table, name) if name is not None else None
     if index is not None and (refusal := _projection_refusal(table, index, request)) is not None:
         return refusal
     if operation != "Query":
@@ -59,12 +60,6 @@ def _projection_refusal(table: Document, index: Document, request: Document) -> 
     if lacking:
         return f"{_INVALID}Global secondary index {name} does not project [{', '.join(lacking)}]"
     return None
-
-
-def _find_index(table: Document, name: object) -> Document | None:
-    """Return the global secondary index of that name."""
-    found: list[Document] = [each for each in table.get("GlobalSecondaryIndexes") or [] if each["IndexName"] == name]
-    return found[0] if found else None
 
 
 def projected_attributes(table: Document, index: Document) -> set[str] | None:
@@ -161,7 +156,7 @@ class Selects:
         keys = [name for name in (table["pk_name"], table["sk_name"]) if name]
         if call.operation == "ExecuteTransaction" or all(name in equal for name in keys):
             key = {name: equal[name] for name in keys}
-            call.read(table, ministack.find_item(table, key), key[table["pk_name"]])
+            call.read(table, key)
             return self._table(table, parsed)
         return self._page(call, table, parsed, None, keys)
 
@@ -176,13 +171,11 @@ class Selects:
             return checked
         building = building_refusal(table, parsed["index"], call.second)
         if building is not None:
-            refusal: Answer = ministack.error_answer("ValidationException", building, 400)
-            return refusal
-        indexes = [*(table.get("GlobalSecondaryIndexes") or ()), *(table.get("LocalSecondaryIndexes") or ())]
-        schema = next(each["KeySchema"] for each in indexes if each["IndexName"] == parsed["index"])
+            return rejected(building)
         asked = attributes_of(", ".join(parsed.get("projections") or ()), {})
         call.has_to_fetch = not contains(table, parsed["index"], asked)
-        return self._page(call, table, parsed, parsed["index"], [str(key["AttributeName"]) for key in schema])
+        keys = [str(key["AttributeName"]) for key in key_schema(table, parsed["index"])]
+        return self._page(call, table, parsed, parsed["index"], keys)
 
     def _page(self, call: MeteredCall, table: Document, parsed: Document, index: str | None, keys: list[str]) -> Answer:
         items = _read_items(table, parsed, keys)
@@ -201,8 +194,7 @@ class Selects:
         if token:
             last = _read_token(token, table, index)
             if last is None or not set(unique).issubset(last):
-                refusal: Answer = ministack.error_answer("ValidationException", _WRONG_TOKEN, 400)
-                return refusal
+                return rejected(_WRONG_TOKEN)
             passed = place(last)
             items = [item for item in items if (place(item) < passed if is_backward else place(item) > passed)]
         page, has_more = ministack.page_of(items, call.request.get("Limit"), table, index)

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from highwater.core import Dimension
 from highwater_local.autoscaling.records import ServiceError
+from highwater_local.ministack import Document
+from highwater_local.requests import errors_text, unmet_text
 
-Document = dict[str, Any]
 _FEWEST, _MOST = 3, 255
 _CHARACTERS: Final = "[a-zA-Z0-9_.-]+"
 
 
 def index_name_refusal(request: Document) -> ServiceError | None:
     """Return the rejection of a CreateTable or UpdateTable with an invalid index name, `None` if all are valid."""
-    unmet = [
-        f"Value '{name}' at '{place}' failed to satisfy constraint: Member must {what}"
-        for place, name in _names(request)
-        for what in _unmet(name)
-    ]
-    if not unmet:
-        return None
-    told = f"{len(unmet)} validation error{'s' if len(unmet) > 1 else ''} detected: {'; '.join(unmet)}"
-    return ServiceError("ValidationException", told)
+    unmet = [unmet_text(name, place, constraint) for place, name in _names(request) for constraint in _unmet(name)]
+    return ServiceError("ValidationException", errors_text(unmet)) if unmet else None
 
 
 def _names(request: Document) -> Iterator[tuple[str, str]]:
@@ -55,6 +49,18 @@ WARM: Final = {Dimension.READ: "ReadUnitsPerSecond", Dimension.WRITE: "WriteUnit
 def indexes_of(table: Document) -> list[str]:
     """Return the names of a table's global secondary indexes."""
     return [index["IndexName"] for index in table.get("GlobalSecondaryIndexes") or []]
+
+
+def every_index(table: Document) -> list[Document]:
+    """Return the records of a table's indexes, the global ones first."""
+    return [*(table.get("GlobalSecondaryIndexes") or ()), *(table.get("LocalSecondaryIndexes") or ())]
+
+
+def key_schema(table: Document, index: object) -> list[Document]:
+    """Return the key of a table (`None`) or of its index, global or local; empty if there is no such index."""
+    if index is None:
+        return list(table["KeySchema"])
+    return next((list(each["KeySchema"]) for each in every_index(table) if each["IndexName"] == index), [])
 
 
 def resource_of(table: Document | None, index: str | None) -> Document | None:

@@ -6,13 +6,13 @@ so that scans of data that was just loaded can be planned.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from highwater_local import ministack
 from highwater_local.dynamodb.call import size_of
-from highwater_local.dynamodb.resources import Document
+from highwater_local.dynamodb.resources import every_index
+from highwater_local.ministack import Document
 
 _SIZES: Final = "_highwater_sizes"
 
@@ -56,7 +56,7 @@ def _counted(table: Document) -> dict[str | None, Held] | None:
 
 
 def _names(table: Document) -> set[str | None]:
-    return {None, *(index["IndexName"] for index in _indexes(table))}
+    return {None, *(index["IndexName"] for index in every_index(table))}
 
 
 def _add(held: dict[str | None, Held], table: Document, item: Document | None, sign: int) -> None:
@@ -64,13 +64,8 @@ def _add(held: dict[str | None, Held], table: Document, item: Document | None, s
         return
     held[None].items += sign
     held[None].size_bytes += sign * size_of(item)
-    for index in _indexes(table):
+    for index in every_index(table):
         if all(key["AttributeName"] in item for key in index["KeySchema"]):
             name = index["IndexName"]
             held[name].items += sign
             held[name].size_bytes += sign * size_of(ministack.projected(item, table, name))
-
-
-def _indexes(table: Document) -> Iterator[Document]:
-    for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
-        yield from table.get(kind) or ()

@@ -18,7 +18,6 @@ from highwater_local.dynamodb.call import meters_of
 from highwater_local.dynamodb.resources import (
     UNITS,
     WARM,
-    Document,
     capacity_of,
     changes_of,
     index_name_refusal,
@@ -29,6 +28,7 @@ from highwater_local.dynamodb.resources import (
     warmth_of,
 )
 from highwater_local.dynamodb.sizes import sizes_of
+from highwater_local.ministack import Answer, Document
 
 
 def refusal_of(table: Document, request: Document, second: int, *, may_wait: bool) -> ServiceError | None:
@@ -227,9 +227,6 @@ def _long(second: int) -> str:
     return f"{at:%A, %B} {at.day}, {at:%Y} at {at.hour % 12 or 12}:{at:%M:%S %p} Coordinated Universal Time"
 
 
-Answer = tuple[int, Document, bytes | str]
-
-
 class Tables:
     """The tables of every account and region of this cloud, wrapping MiniStack's own control plane."""
 
@@ -307,10 +304,7 @@ class Tables:
                 return _refused(refusal)
         answer = self._create(request)
         if answer[0] < 400:
-            name = request["TableName"]
-            self.raise_warm(name, None, request.get("WarmThroughput") or {})
-            for index in request.get("GlobalSecondaryIndexes") or []:
-                self.raise_warm(name, index["IndexName"], index.get("WarmThroughput") or {})
+            self.raise_marks(request["TableName"], request)
         return answer
 
     def update(self, request: Document, *, by_autoscaling: bool = False) -> Answer:
@@ -387,6 +381,12 @@ class Tables:
                     description["TableStatus"] = "UPDATING"
         return description
 
+    def raise_marks(self, name: str, created: Document) -> None:
+        """Set the warm throughput with which a table and its indexes were created."""
+        self.raise_warm(name, None, created.get("WarmThroughput") or {})
+        for index in created.get("GlobalSecondaryIndexes") or []:
+            self.raise_warm(name, index["IndexName"], index.get("WarmThroughput") or {})
+
     def raise_warm(self, name: str, index: str | None, warm: Document) -> None:
         """Set the warm throughput with which a table or index was created."""
         second = self._second()
@@ -434,5 +434,4 @@ class Tables:
 
 
 def _refused(refusal: ServiceError) -> Answer:
-    answer: Answer = ministack.error_answer(refusal.code, refusal.message, 400)
-    return answer
+    return ministack.error_answer(refusal.code, refusal.message)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from highwater_local import ministack
-from highwater_local.dynamodb.call import Answer
+from highwater_local.ministack import Answer, rejected
 
 # captures/2026-10-07-batch-empty-request-items.json: the regions with the newer text for an empty BatchWriteItem
 _NEWER_BATCH_WRITES: Final = frozenset({"ap-east-2", "ap-southeast-1", "eu-central-1", "eu-north-1", "eu-west-2"})
@@ -53,30 +53,18 @@ def written_as_before(operation: str, answer: Answer) -> Answer:
         return answer
     if sentence == _NO_EXPRESSION:
         sentence = f"{sentence}: {_ABSENT[operation]}"
-    older: Answer = ministack.error_answer("ValidationException", sentence, 400)
-    return older
+    return rejected(sentence)
 
 
-class Duplicates:
-    """Texts for a set that contains a value twice, wrapping MiniStack's, which are the newer ones.
+def duplicates_text(newer: Callable[..., str | None], kind: str, values: list[Any]) -> str | None:
+    """Return the text for a set of that kind that contains a value twice; MiniStack's own texts are the *newer* ones.
 
     The older texts show a set's values as they were sent, without quotation marks.
     """
-
-    def __init__(self) -> None:
-        self._newer: Callable[..., str | None] = ministack.duplicates_text.replace(self._text)
-
-    def _text(self, kind: str, values: list[Any]) -> str | None:
-        newer = self._newer(kind, values)
-        if newer is None or ministack.get_region() not in _OLDER_WRITES:
-            return newer
-        if kind == "NS":
-            return "Input collection contains duplicates"
-        shown = ", ".join(str(value) for value in values)
-        return f"{_INVALID}Input collection [{shown}]{'of type BS' if kind == 'BS' else ''} contains duplicates."
-
-
-def rejected(text: str) -> Answer:
-    """Return the answer to an invalid request: a `ValidationException` with that text."""
-    answer: Answer = ministack.error_answer("ValidationException", text, 400)
-    return answer
+    text = newer(kind, values)
+    if text is None or ministack.get_region() not in _OLDER_WRITES:
+        return text
+    if kind == "NS":
+        return "Input collection contains duplicates"
+    shown = ", ".join(str(value) for value in values)
+    return f"{_INVALID}Input collection [{shown}]{'of type BS' if kind == 'BS' else ''} contains duplicates."

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from highwater_lab.services.timing import Timing
+from highwater_local.ministack import Answer
 from highwater_local.strict.express import Express
 from highwater_local.strict.names import Names
 from highwater_local.strict.permissions import Permissions
 from highwater_local.strict.rates import Rates
-from highwater_local.strict.request import Answer, CheckedRequest
-from highwater_local.strict.roles import Boundaries, FunctionRoles, RolePolicies
+from highwater_local.strict.request import CheckedRequest
+from highwater_local.strict.roles import apply_boundaries, check_roles_of_functions, limit_policies
 
 
 class Checks:
@@ -23,9 +24,9 @@ class Checks:
     """
 
     def __init__(self, second: Callable[[], int], timing: Timing, *, is_express: bool) -> None:
-        RolePolicies()
-        Boundaries()
-        FunctionRoles()
+        limit_policies()
+        apply_boundaries()
+        check_roles_of_functions()
         self._refusals = (
             Permissions().refusal,
             Rates(second).refusal,

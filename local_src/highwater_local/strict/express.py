@@ -20,10 +20,10 @@ from highwater_lab.services.timing import Timing
 from highwater_local import ministack
 from highwater_local.dynamodb.call import meters_of
 from highwater_local.dynamodb.tables import being_created
+from highwater_local.ministack import Answer, Created, Document, ResourceRefusedError
 from highwater_local.strict.permissions import role_of_token
-from highwater_local.strict.request import Answer, CheckedRequest, refused
+from highwater_local.strict.request import CheckedRequest, refused
 
-Document = dict[str, Any]
 _STANDARD, _EXPRESS = "STANDARD", "EXPRESS"
 _FAILED: Final = frozenset({"CREATE_FAILED", "UPDATE_FAILED"})
 _READY: Final = "Resource operation completed using Express Mode. It may continue becoming available in the background."
@@ -82,10 +82,6 @@ _RECORD: Final = "_deployment"
 _present: ContextVar[StackDeployment] = ContextVar("present", default=_DEFAULT)
 
 
-class ReplacementError(ValueError):
-    """An update without rollback would replace a resource."""
-
-
 class Express:
     """Carries out operations on stacks as they ask for; in effect as soon as this is created.
 
@@ -100,7 +96,6 @@ class Express:
         self._timing = timing
         # by account and role: until when the policies before a change apply, and these
         self._former: dict[tuple[str, str], tuple[int, list[Any]]] = {}
-        requests = ministack.STACK_REQUESTS.now
         for name, answer in (
             ("CreateStack", partial(_operate, is_always)),
             ("UpdateStack", partial(_operate, is_always)),
@@ -111,16 +106,16 @@ class Express:
             ("DescribeStacks", _describe_stacks),
             ("DescribeChangeSet", _describe_change_set),
         ):
-            requests[name] = partial(answer, requests[name])
-        ministack.is_same_stack.replace(partial(_has_no_updates, ministack.is_same_stack.now))
-        ministack.update_resource.replace(partial(_update, ministack.update_resource.now))
-        ministack.add_stack_event.replace(partial(_tell, ministack.add_stack_event.now))
+            ministack.STACK_REQUESTS.wrap(name, answer)
+        ministack.is_same_stack.wrap(_has_no_updates)
+        ministack.update_resource.wrap(_update)
+        ministack.add_stack_event.wrap(_tell)
         self._policies = ministack.role_policies.replace(self._policies_in_effect)
         for kind in (ministack.TABLE, ministack.GLOBAL_TABLE):
-            ministack.wrap_resource_handler(kind, "create", self._creating)
+            ministack.wrap_resource_handler(kind, "create", self._create_table)
         for kind in (_ROLE, _POLICY):
             for action in ("create", "update"):
-                ministack.wrap_resource_handler(kind, action, partial(self._permitting, kind))
+                ministack.wrap_resource_handler(kind, action, partial(self._permit, kind))
 
     def refusal(self, request: CheckedRequest) -> Answer | None:
         """Return DynamoDB's rejection of a request about a table that is being created, `None` for any other."""
@@ -133,40 +128,34 @@ class Express:
             return None
         if request.action in _TAGGING:
             in_use = being_created(table)
-            return refused(request, in_use.code, in_use.message, in_use.code)
+            return refused(request, in_use.code, in_use.message)
         is_of_function = role_of_token(request.headers.get("x-amz-security-token", "")) is not None
         is_new = self._second() < active_from - self._timing.creation + _UNSEEN_SECONDS
         if request.action == "dynamodb:DescribeTable" and is_of_function and is_new:
             text = f"Requested resource not found: Table: {table['TableName']} not found"
-            return refused(request, "ResourceNotFoundException", text, "ResourceNotFoundException")
+            return refused(request, "ResourceNotFoundException", text)
         return None
 
-    def _creating(self, own: Callable[..., Any]) -> Callable[..., Any]:
-        def create(*arguments: Any) -> Any:
-            created = own(*arguments)
-            if _present.get().is_express:
-                meters = meters_of(ministack.tables()[created[0]])
-                meters.active_from = self._second() + self._timing.creation
-            return created
+    def _create_table(self, own: Callable[..., Created], *arguments: Any) -> Created:
+        created = own(*arguments)
+        if _present.get().is_express:
+            meters = meters_of(ministack.tables()[created[0]])
+            meters.active_from = self._second() + self._timing.creation
+        return created
 
-        return create
-
-    def _permitting(self, kind: str, own: Callable[..., Any]) -> Callable[..., Any]:
-        def provision(name: str, *rest: Any) -> Any:
-            if not _present.get().is_express:
-                return own(name, *rest)
-            account = ministack.get_account_id()
-            properties = [given for given in rest if isinstance(given, dict)]
-            roles = [name] if kind == _ROLE else [role for each in properties for role in each.get("Roles") or []]
-            former = {role: self._policies_in_effect(role, account) for role in roles}
-            created = own(name, *rest)
-            if kind == _ROLE:
-                former = {created[0]: former[name]}
-            until = self._second() + self._timing.permission
-            self._former |= {(account, role): (until, policies) for role, policies in former.items()}
-            return created
-
-        return provision
+    def _permit(self, kind: str, own: Callable[..., Created], name: str, *rest: Any) -> Created:
+        if not _present.get().is_express:
+            return own(name, *rest)
+        account = ministack.get_account_id()
+        properties = [given for given in rest if isinstance(given, dict)]
+        roles = [name] if kind == _ROLE else [role for each in properties for role in each.get("Roles") or []]
+        former = {role: self._policies_in_effect(role, account) for role in roles}
+        created = own(name, *rest)
+        if kind == _ROLE:
+            former = {created[0]: former[name]}
+        until = self._second() + self._timing.permission
+        self._former |= {(account, role): (until, policies) for role, policies in former.items()}
+        return created
 
     def _policies_in_effect(self, role: str, account: str) -> list[Any]:
         until, former = self._former.get((account, role), (0, []))
@@ -283,7 +272,7 @@ def _has_no_updates(own: Callable[..., bool], stack: Document, *arguments: Any, 
 
 def _update(own: Callable[..., Any], kind: str, name: str, old: Document, new: Document, *rest: Any) -> Any:
     if not _present.get().has_rollback and ministack.is_replacing(kind, old, new):
-        raise ReplacementError(_REPLACING)
+        raise ResourceRefusedError(_REPLACING)
     return own(kind, name, old, new, *rest)
 
 
@@ -298,5 +287,4 @@ def _tell(own: Callable[..., None], *event: Any, **more: Any) -> None:
 
 def _text(request: Document, member: str) -> str:
     """Return a member of a request, which is a list of one; empty if it has none of that name."""
-    value = request.get(member, "")
-    return str(value[0] if isinstance(value, list) else value)
+    return str(ministack.first(request.get(member, "")))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
 from highwater_local import ministack
-from highwater_local.strict.request import Answer, CheckedRequest, refused
+from highwater_local.ministack import Answer
+from highwater_local.requests import errors_text, unmet_text
+from highwater_local.strict.request import CheckedRequest, refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +31,14 @@ class NameRule:
 
     def refusal(self, name: str) -> str | None:
         """Return the service's text for an invalid name, `None` for a valid one."""
-        unmet = [f"Value '{name}' at '{self.place}' failed to satisfy constraint: {each}" for each in self._unmet(name)]
-        if not unmet:
-            return None
-        return f"{len(unmet)} validation error{'s' if len(unmet) > 1 else ''} detected: {'; '.join(unmet)}"
+        unmet = [unmet_text(name, self.place, constraint) for constraint in self._unmet(name)]
+        return errors_text(unmet) if unmet else None
 
     def _unmet(self, name: str) -> Iterator[str]:
         if len(name) > self.most:
-            yield f"Member must have length less than or equal to {self.most}"
+            yield f"have length less than or equal to {self.most}"
         if self.characters is not None and not re.fullmatch(self.characters, name, re.ASCII):
-            yield f"Member must satisfy regular expression pattern: {self.characters}"
+            yield f"satisfy regular expression pattern: {self.characters}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,21 +104,14 @@ _REQUESTS: Final[dict[str, tuple[str | None, NameRule | IamNameRule, str]]] = {
 _INVALID: Final = "Properties validation failed for resource {resource} with message: [{unmet}]"
 
 
-class WrongNameError(ValueError):
-    """A template has an invalid name of a resource."""
-
-
 class Names:
     """Rejects invalid names; in effect as soon as this is created."""
 
     def __init__(self) -> None:
         for place, most in LONGEST.items():
-            refusal = partial(_by_schema, place[1], most, _CHARACTERS.get(place))
-            ministack.wrap_resource_handler(place[0], "create", partial(_checking, place[1], refusal))
+            ministack.refuse_names(*place, partial(_by_schema, place[1], most, _CHARACTERS.get(place)))
         for place, asked in _ASKED.items():
-            ministack.wrap_resource_handler(
-                place[0], "create", partial(_checking, place[1], partial(_by_service, *asked))
-            )
+            ministack.refuse_names(*place, partial(_by_service, *asked))
 
     def refusal(self, request: CheckedRequest) -> Answer | None:
         """Return the rejection of a request with an invalid name, `None` for any other."""
@@ -128,7 +121,7 @@ class Names:
         member, rule, code = found
         name = unquote(request.path.rpartition("/")[2]) if member is None else str(request.member(member) or "")
         message = rule.refusal(name) if name else None
-        return None if message is None else refused(request, code, message, code)
+        return None if message is None else refused(request, code, message)
 
 
 def _by_schema(member: str, most: int, characters: str | None, resource: str, name: str) -> str | None:
@@ -144,14 +137,3 @@ def _by_schema(member: str, most: int, characters: str | None, resource: str, na
 def _by_service(rule: NameRule | IamNameRule, service: str, code: str, _resource: str, name: str) -> str | None:
     message = rule.refusal(name)
     return None if message is None else f"{message} (Service: {service}, Status Code: 400, {code})"
-
-
-def _checking(member: str, refusal: Callable[[str, str], str | None], own: Callable[..., Any]) -> Callable[..., Any]:
-    def create(logical_id: str, properties: dict[str, Any], *arguments: Any, **options: Any) -> Any:
-        name = properties.get(member)
-        message = refusal(logical_id, name) if isinstance(name, str) else None
-        if message is not None:
-            raise WrongNameError(message)
-        return own(logical_id, properties, *arguments, **options)
-
-    return create

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from highwater_local import ministack
-from highwater_local.strict.request import AUTOSCALING_SERVICE, CheckedRequest, Need
+from highwater_local.dynamodb.resources import key_schema
+from highwater_local.ministack import Answer, Document
+from highwater_local.strict.request import AUTOSCALING_SERVICE, CheckedRequest, Need, refused_in_json
 
-Document = dict[str, Any]
 # A partition key is compared for equality only: `name = :value` or `:value = name`
 _EQUALITY: Final = re.compile(r"([#\w.-]+)\s*=\s*(:\w+)|(:\w+)\s*=\s*([#\w.-]+)", re.ASCII)
 
@@ -20,11 +21,7 @@ def partition_key(table: object, index: object = None) -> str | None:
     found = ministack.find_table(table)
     if found is None:
         return None
-    schema = found["KeySchema"]
-    if index is not None:
-        indexes = [*(found.get("GlobalSecondaryIndexes") or []), *(found.get("LocalSecondaryIndexes") or [])]
-        schema = next((each["KeySchema"] for each in indexes if each["IndexName"] == index), [])
-    return next((str(key["AttributeName"]) for key in schema if key["KeyType"] == "HASH"), None)
+    return next((str(key["AttributeName"]) for key in key_schema(found, index) if key["KeyType"] == "HASH"), None)
 
 
 def keys_of_items(table: object, items: Iterable[Any]) -> list[str]:
@@ -218,7 +215,6 @@ def denial(context: Any, role: str, account: str) -> str | None:
 
 _TOKEN: Final = "highwater-role "  # noqa: S105 - no secret: the cloud is on loopback and takes any credentials
 URL_PATH: Final = "/_aws/lambda-url/"
-Answer = tuple[int, dict[str, str], bytes]
 # The answer of a function's URL to a denied request (as users have reported since 2025)
 _FORBIDDEN_URL: Final = (
     "Forbidden. For troubleshooting Function URL authorization issues, see: "
@@ -258,7 +254,7 @@ class Permissions:
 
     def __init__(self) -> None:
         for credentials in ministack.FUNCTION_CREDENTIALS:
-            credentials.replace(_credentials(credentials.now))
+            credentials.wrap(_credentials)
 
     def refusal(self, request: CheckedRequest) -> Answer | None:
         """Return the denial of a request that its role does not allow, `None` for any other."""
@@ -317,13 +313,9 @@ def _url_needs(request: CheckedRequest) -> Iterator[Need]:
     yield Need("lambda:InvokeFunction", arn)
 
 
-def _credentials(own: Any) -> Any:
-    def credentials(config: dict[str, Any]) -> dict[str, str]:
-        role = str(config.get("Role", "")).rsplit("/", 1)[-1]
-        token = {"AWS_SESSION_TOKEN": f"{_TOKEN}{role} {config.get('FunctionName', '')}"}
-        return dict(own(config)) | token
-
-    return credentials
+def _credentials(own: Callable[[Document], dict[str, str]], config: Document) -> dict[str, str]:
+    role = str(config.get("Role", "")).rsplit("/", 1)[-1]
+    return own(config) | {"AWS_SESSION_TOKEN": f"{_TOKEN}{role} {config.get('FunctionName', '')}"}
 
 
 def _needs(request: CheckedRequest, region: str, account: str) -> Iterator[Need]:
@@ -423,8 +415,7 @@ def _missed(actions: list[str]) -> Answer:
     one that users report.
     """
     message = f"User is missing the following permissions: {', '.join(actions)}"
-    body = json.dumps({"__type": "ValidationException", "message": message}).encode()
-    return 400, {"content-type": "application/x-amz-json-1.1"}, body
+    return refused_in_json("ValidationException", message)
 
 
 def _denied(request: CheckedRequest, need: Need, principal: str, reason: str) -> Answer:
@@ -432,8 +423,7 @@ def _denied(request: CheckedRequest, need: Need, principal: str, reason: str) ->
     if request.path.startswith(URL_PATH):
         return 403, {"content-type": "application/json"}, json.dumps({"Message": _FORBIDDEN_URL}).encode()
     if request.headers.get("x-amz-target"):
-        body = json.dumps({"__type": "AccessDeniedException", "message": message}).encode()
-        return 400, {"content-type": "application/x-amz-json-1.1"}, body
+        return refused_in_json("AccessDeniedException", message)
     answer: Answer = ministack.denied_answer(
         request.service, need.action, principal, "denied", message=message, headers=request.headers
     )[:3]

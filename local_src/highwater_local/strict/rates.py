@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from highwater_local import ministack
-from highwater_local.strict.request import Answer, CheckedRequest, refused
+from highwater_local.ministack import Answer
+from highwater_local.strict.request import CheckedRequest, refused
 
 # Quotas per second, for a StartTime at most three hours ago, and for an earlier one
 RECENT: Final = "datapoints of the last three hours"

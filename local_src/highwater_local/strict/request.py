@@ -11,6 +11,7 @@ from urllib.parse import parse_qs
 from xml.sax.saxutils import escape
 
 from highwater_local import ministack
+from highwater_local.ministack import Answer
 
 AUTOSCALING_PREFIX: Final = "AnyScaleFrontendService."
 AUTOSCALING_SERVICE: Final = "application-autoscaling"
@@ -94,13 +95,15 @@ class Need:
     is_asked_by_service: bool = False
 
 
-Answer = tuple[int, dict[str, str], bytes]
+def refused_in_json(code: str, message: str) -> Answer:
+    """Return the answer of a service with a JSON protocol with that error."""
+    body = json.dumps({"__type": code, "message": message}).encode()
+    return 400, {"content-type": "application/x-amz-json-1.1"}, body
 
 
-def refused(request: CheckedRequest, code: str, message: str, older_code: str) -> Answer:
-    """Return the answer with that error, which has another code in the older query protocol."""
+def refused(request: CheckedRequest, code: str, message: str, older_code: str | None = None) -> Answer:
+    """Return the answer with that error, which may have another code in the older query protocol."""
     if "json" in request.headers.get("content-type", ""):
-        body = json.dumps({"__type": code, "message": message}).encode()
-        return 400, {"content-type": "application/x-amz-json-1.1"}, body
-    error = f"<Error><Type>Sender</Type><Code>{older_code}</Code><Message>{escape(message)}</Message></Error>"
+        return refused_in_json(code, message)
+    error = f"<Error><Type>Sender</Type><Code>{older_code or code}</Code><Message>{escape(message)}</Message></Error>"
     return 400, {"content-type": "text/xml"}, f"<ErrorResponse>{error}</ErrorResponse>".encode()

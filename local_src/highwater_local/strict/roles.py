@@ -7,38 +7,30 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from highwater_local import ministack
+from highwater_local.ministack import Created, Document, ResourceRefusedError, error_answer
 
 _ROLE: Final = "AWS::IAM::Role"
 # MiniStack does not have all of AWS's own policies
 _OF_AWS: Final = "arn:aws:iam::aws:policy/"
 
 
-class MissingBoundaryError(ValueError):
-    """A template gives a role a boundary that does not exist."""
+def apply_boundaries() -> None:
+    """Apply the boundaries of roles from now on."""
+    for action in ("create", "update"):
+        ministack.wrap_resource_handler(_ROLE, action, _bound)
+    ministack.refuse_boundary.replace(_reject_boundary)
 
 
-class Boundaries:
-    """Applies the boundaries of roles; in effect as soon as this is created."""
-
-    def __init__(self) -> None:
-        for action in ("create", "update"):
-            ministack.wrap_resource_handler(_ROLE, action, _bounding)
-        ministack.refuse_boundary.replace(_reject_boundary)
-
-
-def _bounding(own: Callable[..., Any]) -> Callable[..., Any]:
-    def provision(name: str, *properties_and_stack: Any) -> Any:
-        # a creation has one set of properties, an update the old and the new
-        new = [given for given in properties_and_stack if isinstance(given, dict)][-1]
-        boundary = new.get("PermissionsBoundary")
-        refusal = _boundary_error(boundary)
-        if refusal is not None:
-            raise MissingBoundaryError(f"{refusal} (Service: Iam, Status Code: 404, NoSuchEntity)")
-        created = own(name, *properties_and_stack)
-        ministack.iam_roles.now[created[0]]["PermissionsBoundary"] = boundary
-        return created
-
-    return provision
+def _bound(own: Callable[..., Created], name: str, *properties_and_stack: Any) -> Created:
+    # a creation has one set of properties, an update the old and the new
+    new = [given for given in properties_and_stack if isinstance(given, dict)][-1]
+    boundary = new.get("PermissionsBoundary")
+    refusal = _boundary_error(boundary)
+    if refusal is not None:
+        raise ResourceRefusedError(f"{refusal} (Service: Iam, Status Code: 404, NoSuchEntity)")
+    created = own(name, *properties_and_stack)
+    ministack.iam_roles.now[created[0]]["PermissionsBoundary"] = boundary
+    return created
 
 
 def _reject_boundary(boundary: str) -> Any:
@@ -53,57 +45,43 @@ def _boundary_error(boundary: str | None) -> str | None:
     return f"Scope ARN: {boundary} does not exist or is not attachable."
 
 
-Document = dict[str, Any]
 _FUNCTION: Final = "AWS::Lambda::Function"
 _LAMBDA: Final = "lambda.amazonaws.com"
 _CODE: Final = "InvalidParameterValueException"
 _REFUSED: Final = "The role defined for the function cannot be assumed by Lambda."
 
 
-class UntrustingRoleError(ValueError):
-    """A template gives a function a role that Lambda cannot assume."""
+def check_roles_of_functions() -> None:
+    """Reject roles that do not trust Lambda, in requests and in stacks, from now on."""
+    ministack.create_function.wrap(_create_requested)
+    ministack.configure_function.wrap(_configure_requested)
+    ministack.wrap_resource_handler(_FUNCTION, "create", _create)
+    ministack.wrap_resource_handler(_FUNCTION, "update", _update)
 
 
-class FunctionRoles:
-    """Rejects roles that do not trust Lambda, in requests and in stacks; in effect as soon as this is created."""
-
-    def __init__(self) -> None:
-        self._create = ministack.create_function.replace(self._create_requested)
-        self._configure = ministack.configure_function.replace(self._configure_requested)
-        ministack.wrap_resource_handler(_FUNCTION, "create", _creating)
-        ministack.wrap_resource_handler(_FUNCTION, "update", _updating)
-
-    def _create_requested(self, request: Document) -> Any:
-        return self._create(request) if _trusts(request, request.get("FunctionName")) else _reject_role()
-
-    def _configure_requested(self, name: str, request: Document) -> Any:
-        return self._configure(name, request) if "Role" not in request or _trusts(request, name) else _reject_role()
+def _create_requested(own: Callable[..., Any], request: Document) -> Any:
+    return own(request) if _trusts(request, request.get("FunctionName")) else error_answer(_CODE, _REFUSED)
 
 
-def _creating(own: Callable[..., Any]) -> Callable[..., Any]:
-    def create(logical_id: str, properties: Document, stack: str, *rest: Any) -> Any:
-        # a name that the engine generates begins like this
-        _check(properties, properties.get("FunctionName") or f"{stack}-{logical_id}-any")
-        return own(logical_id, properties, stack, *rest)
-
-    return create
+def _configure_requested(own: Callable[..., Any], name: str, request: Document) -> Any:
+    is_fine = "Role" not in request or _trusts(request, name)
+    return own(name, request) if is_fine else error_answer(_CODE, _REFUSED)
 
 
-def _updating(own: Callable[..., Any]) -> Callable[..., Any]:
-    def update(name: str, old: Document, new: Document, *rest: Any) -> Any:
-        _check(new, name)
-        return own(name, old, new, *rest)
+def _create(own: Callable[..., Created], logical_id: str, properties: Document, stack: str, *rest: Any) -> Created:
+    # a name that the engine generates begins like this
+    _check(properties, properties.get("FunctionName") or f"{stack}-{logical_id}-any")
+    return own(logical_id, properties, stack, *rest)
 
-    return update
+
+def _update(own: Callable[..., Created], name: str, old: Document, new: Document, *rest: Any) -> Created:
+    _check(new, name)
+    return own(name, old, new, *rest)
 
 
 def _check(function: Document, name: str) -> None:
     if not _trusts(function, name):
-        raise UntrustingRoleError(f"{_REFUSED} (Service: Lambda, Status Code: 400, {_CODE})")
-
-
-def _reject_role() -> Any:
-    return ministack.error_answer(_CODE, _REFUSED, 400)
+        raise ResourceRefusedError(f"{_REFUSED} (Service: Lambda, Status Code: 400, {_CODE})")
 
 
 def _trusts(function: Document, name: object) -> bool:
@@ -142,32 +120,30 @@ def _statements(trust: str | Document) -> Iterator[Document]:
 MOST_CHARACTERS: Final = 10_240
 
 
-class TooLargePolicyError(ValueError):
-    """The policies of a role would be larger than IAM allows."""
+def limit_policies() -> None:
+    """Reject policies that are too large, in requests and in stacks, from now on."""
+    # stacks call the function, and requests look it up by the name of their action
+    ministack.put_role_policy.wrap(_put_of_stack)
+    ministack.IAM_REQUESTS.wrap("PutRolePolicy", _put_requested)
 
 
-class RolePolicies:
-    """Rejects policies that are too large, in requests and in stacks; in effect as soon as this is created."""
-
-    def __init__(self) -> None:
-        # stacks call the function, and requests look it up by the name of their action
-        self._put = ministack.put_role_policy.replace(self._put_of_stack)
-        ministack.IAM_REQUESTS.now["PutRolePolicy"] = self._put_requested
-
-    def _put_of_stack(self, parameters: dict[str, Any]) -> Any:
-        refusal = _size_error(parameters)
-        if refusal is not None:
-            raise TooLargePolicyError(refusal)
-        return self._put(parameters)
-
-    def _put_requested(self, parameters: dict[str, Any]) -> Any:
-        refusal = _size_error(parameters)
-        return self._put(parameters) if refusal is None else ministack.iam_error(409, "LimitExceeded", refusal)
+def _put_of_stack(own: Callable[..., Any], parameters: Document) -> Any:
+    refusal = _size_error(parameters)
+    if refusal is not None:
+        raise ResourceRefusedError(refusal)
+    return own(parameters)
 
 
-def _size_error(parameters: dict[str, Any]) -> str | None:
+def _put_requested(own: Callable[..., Any], parameters: Document) -> Any:
+    refusal = _size_error(parameters)
+    return own(parameters) if refusal is None else ministack.iam_error(409, "LimitExceeded", refusal)
+
+
+def _size_error(parameters: Document) -> str | None:
     """Return IAM's text if a policy makes its role's policies too large; `None` if not, or if there is no role."""
-    role, name, document = (_first(parameters.get(each)) for each in ("RoleName", "PolicyName", "PolicyDocument"))
+    role, name, document = (
+        ministack.first(parameters.get(each)) for each in ("RoleName", "PolicyName", "PolicyDocument")
+    )
     found = ministack.iam_roles.now.get(role)
     if found is None:
         return None
@@ -175,11 +151,6 @@ def _size_error(parameters: dict[str, Any]) -> str | None:
     if sum(map(_characters, policies.values())) <= MOST_CHARACTERS:
         return None
     return f"Maximum policy size of {MOST_CHARACTERS} bytes exceeded for role {role}"
-
-
-def _first(value: Any) -> Any:
-    """Return the value of a member, which is a list of one in requests."""
-    return value[0] if isinstance(value, list) else value
 
 
 def _characters(document: Any) -> int:
