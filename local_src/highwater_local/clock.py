@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
+
+from highwater_local.ministack import setting
 
 
 class CloudClock:
@@ -81,11 +82,6 @@ class EitherTime(CloudTime):
         """The cloud's time in seconds since 1970 within `cloud_time`, real time outside."""
         return super().time() if self._is_cloud_time.get() else time.time()
 
-    @contextmanager
-    def cloud_time(self) -> Iterator[None]:
-        """Let the code of the block see the cloud's time."""
-        before = self._is_cloud_time.set(True)
-        try:
-            yield
-        finally:
-            self._is_cloud_time.reset(before)
+    def cloud_time(self) -> AbstractContextManager[None]:
+        """Let the code of a block see the cloud's time."""
+        return setting(self._is_cloud_time, True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, Final
@@ -126,7 +125,7 @@ def _provision(own: Callable[..., Created], id: str, *properties_and_stack: Any)
     """Create or update an alarm; an update has the old and the new properties."""
     plain = [_plain(given) if isinstance(given, dict) else given for given in properties_and_stack]
     new = [given for given in properties_and_stack if isinstance(given, dict)][-1]
-    with _asking(new):
+    with ministack.setting(_ASKED, new):
         return own(id, *plain)
 
 
@@ -134,7 +133,7 @@ def _put(
     own: Callable[..., Any], params: Document, document: Document | None, is_cbor: bool, is_json: bool = False
 ) -> Any:
     asked = document or {} if is_cbor or is_json else _of_query(params)
-    with _asking({WARM_UP: asked.get(WARM_UP)}):
+    with ministack.setting(_ASKED, {WARM_UP: asked.get(WARM_UP)}):
         return own(params, document, is_cbor, is_json)
 
 
@@ -142,15 +141,6 @@ def _of_query(params: Document) -> Document:
     """Return the warm-up of a request in the form of a query, whose values are texts, some of them in lists."""
     found = {name.partition(".")[2]: value for name, value in params.items() if name.startswith(f"{WARM_UP}.")}
     return {WARM_UP: {name: ministack.first(value) for name, value in found.items()} or None}
-
-
-@contextmanager
-def _asking(properties: Document) -> Iterator[None]:
-    token = _ASKED.set(properties)
-    try:
-        yield
-    finally:
-        _ASKED.reset(token)
 
 
 def _keep_what_is_asked(alarm: Document) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from importlib import import_module, metadata
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+T = TypeVar("T")
 _PACKAGE: Final = "ministack"
 # all declared values, in order
 DECLARED: Final[list[Value]] = []
@@ -352,6 +355,16 @@ def enter_scope(headers: Mapping[str, str]) -> None:
     _set_region(_region_of(headers, {}))
 
 
+@contextmanager
+def setting(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Give a context variable a value in a block, and in tasks that begin there: what MiniStack calls can read it."""
+    before = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(before)
+
+
 def error_answer(code: str, message: str) -> Answer:
     """Return the answer of a service with a JSON protocol to a request that it rejects."""
     found: Answer = _error_answer(code, message)
@@ -388,11 +401,6 @@ def export_of(arn: str) -> Document:
     """Return the record of an export, which may be changed."""
     found: Document = _exports.now.get(arn)
     return found
-
-
-def table_names() -> list[str]:
-    """Return the names of the tables of all accounts and regions."""
-    return sorted(name for name, _ in every_table())
 
 
 def every_table() -> list[tuple[str, Document]]:

@@ -44,7 +44,7 @@ from highwater_local.parameters import wrap_parameters
 from highwater_local.requests import HeldFaults, again, is_object, malformed, read_body
 from highwater_local.strict.checks import Checks
 from highwater_local.strict.request import AUTOSCALING_PREFIX, CheckedRequest
-from highwater_local.timeline import Agenda, Schedules, Timeline
+from highwater_local.timeline import Agenda, Timeline
 
 _NO_OBJECT = {"__type": "SerializationException", "message": "the request is no JSON object"}
 _CLOCKED_PREFIXES = (AUTOSCALING_PREFIX, "DynamoDB_")
@@ -71,7 +71,7 @@ class LocalAws:
         self._autoscaling: dict[tuple[str, str], AutoScaling] = {}
         alarms = Alarms(Metrics(self.clock.second), self.clock.now)
         TrackingAlarms(self.autoscaling, self._tables, alarms)
-        self.agenda = Agenda(self.clock, self._autoscaling, alarms, Schedules())
+        self.agenda = Agenda(self.clock, self._autoscaling, alarms)
         self.timeline = Timeline(self.clock, self.agenda)
         invocations = Invocations(self.timeline, port, self.clock)
         self._commands = Commands(
@@ -150,7 +150,7 @@ class LocalAws:
         """Return the counts of the cloud's resources, for its status."""
         services = self._autoscaling.values()
         return {
-            "tables": len(ministack.table_names()),
+            "tables": len(ministack.every_table()),
             "scalable_targets": sum(len(service.targets) for service in services),
             "scheduled_actions": sum(len(target.actions) for each in services for target in each.targets.values()),
         }

@@ -16,7 +16,7 @@ import asyncio
 import bisect
 import itertools
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -26,30 +26,18 @@ from highwater_local import ministack
 from highwater_local.autoscaling.service import TIMING, AutoScaling
 from highwater_local.clock import CloudClock
 from highwater_local.cloudwatch import Alarms
+from highwater_local.ministack import Document
 
 _SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
 
 
-class Schedules:
-    """The schedules of every account and region, run from here instead of by MiniStack."""
-
-    def __init__(self) -> None:
-        # MiniStack's own thread is not started
-        ministack.start_scheduler.replace(lambda: None)
-        self._invoke = ministack.invoke_target.replace(self._invoke_with_time)
-
-    def run_due(self) -> None:
-        """Start all schedules due by now; rates count from whole minutes, or a slightly early run would be left out."""
-        ministack.run_schedules()
-        ministack.round_last_runs()
-
-    def _invoke_with_time(self, target: dict[str, Any], event: dict[str, Any], *more: Any) -> Any:
-        """Invoke a target, with the scheduled time filled in where the target's input has this context attribute."""
-        text = target.get("Input")
-        if event.get("Source") == "aws.scheduler" and isinstance(text, str) and _SCHEDULED_TIME in text:
-            at = datetime.fromtimestamp(int(event["Time"]), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            target = target | {"Input": text.replace(_SCHEDULED_TIME, at)}
-        return self._invoke(target, event, *more)
+def _invoke_with_time(own: Callable[..., Any], target: Document, event: Document, *more: Any) -> Any:
+    """Invoke a schedule's target, with the scheduled time filled in where its input has this context attribute."""
+    text = target.get("Input")
+    if event.get("Source") == "aws.scheduler" and isinstance(text, str) and _SCHEDULED_TIME in text:
+        at = datetime.fromtimestamp(int(event["Time"]), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        target = target | {"Input": text.replace(_SCHEDULED_TIME, at)}
+    return own(target, event, *more)
 
 
 class Due(Protocol):
@@ -70,15 +58,11 @@ _SHORTEST_TICK = 0.005
 class Agenda:
     """Runs everything that falls due, for every account and region; *services* may gain members at any time."""
 
-    def __init__(
-        self,
-        clock: CloudClock,
-        services: Mapping[tuple[str, str], AutoScaling],
-        alarms: Alarms,
-        schedules: Schedules,
-    ) -> None:
+    def __init__(self, clock: CloudClock, services: Mapping[tuple[str, str], AutoScaling], alarms: Alarms) -> None:
+        # schedules are run from here: MiniStack's own thread is not started
+        ministack.start_scheduler.replace(lambda: None)
+        ministack.invoke_target.wrap(_invoke_with_time)
         self._clock = clock
-        self._schedules = schedules
         self._scheduled_minute = clock.second() // 60
         self._services = services
         self._alarms = alarms
@@ -102,10 +86,14 @@ class Agenda:
         return self._next_event() if batch is None else min(self._next_event(), batch)
 
     def _next_event(self) -> datetime:
+        moments = [self._next_judgement(), datetime.fromtimestamp((self._scheduled_minute + 1) * 60, UTC)]
+        return min(moments + self._next_actions())
+
+    def _next_actions(self) -> list[datetime]:
+        """Return when each service's next scheduled action is due."""
         ran = int(self._ran_until.timestamp())
         runs = [due for service in self._services.values() if (due := service.next_run(ran)) is not None]
-        moments = [self._next_judgement(), datetime.fromtimestamp((self._scheduled_minute + 1) * 60, UTC)]
-        return min(moments + [datetime.fromtimestamp(due, UTC) for due in runs])
+        return [datetime.fromtimestamp(due, UTC) for due in runs]
 
     def run_next(self) -> None:
         """Move the clock to `next_due`, and run what falls due then."""
@@ -133,7 +121,9 @@ class Agenda:
         """Start the due schedules of EventBridge Scheduler, if the clock has reached a new minute."""
         if self._clock.second() // 60 > self._scheduled_minute:
             self._scheduled_minute = self._clock.second() // 60
-            self._schedules.run_due()
+            ministack.run_schedules()
+            # rates count from whole minutes, or a slightly early run would be left out
+            ministack.round_last_runs()
 
     def _next_judgement(self) -> datetime:
         """Return when alarms are evaluated with the next minute's datapoint."""
@@ -143,9 +133,7 @@ class Agenda:
     def _run_until(self, end: datetime, hold: bool) -> None:
         minute = self._next_judgement()
         while self._ran_until < end:
-            ran = int(self._ran_until.timestamp())
-            runs = [due for service in self._services.values() if (due := service.next_run(ran)) is not None]
-            following = datetime.fromtimestamp(min(runs), UTC) if runs else None
+            following = min(self._next_actions(), default=None)
             at = end if following is None else min(end, following)
             while minute <= at:
                 if hold:

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from highwater_local.autoscaling.records import (
     SERVICE_NAMESPACE,
-    ActivityRecord,
     PolicyRecord,
     ScheduledActionRecord,
     ServiceError,
@@ -124,7 +123,7 @@ def _delete_policy(service: AutoScaling, request: Request) -> Answer:
 
 def _describe_activities(service: AutoScaling, request: Request) -> Answer:
     _of_dynamodb(request)
-    found = [_activity_view(activity) for activity in service.activities if _is_asked_for(activity.key, request)]
+    found = [activity for activity in service.activities if _is_asked_for(activity, request)]
     return _page(found, "ScalingActivities", request)
 
 
@@ -154,14 +153,11 @@ def _key(request: Request) -> TargetKey:
 
 
 def _matching(service: AutoScaling, request: Request) -> list[TargetRecord]:
-    return [target for target in service.targets.values() if _is_asked_for(target.key, request)]
+    return [target for target in service.targets.values() if _is_asked_for(target.key.members, request)]
 
 
-def _is_asked_for(key: TargetKey, request: Request) -> bool:
-    return request.get("ResourceId") in (None, key.resource_id) and request.get("ScalableDimension") in (
-        None,
-        key.scalable_dimension,
-    )
+def _is_asked_for(view: Answer, request: Request) -> bool:
+    return all(request.get(member) in (None, view[member]) for member in ("ResourceId", "ScalableDimension"))
 
 
 def _page(found: list[Answer], member: str, request: Request) -> Answer:
@@ -203,16 +199,8 @@ def _instant(epoch_seconds: float | str | None) -> datetime | None:
     return datetime.fromtimestamp(epoch_seconds, UTC)
 
 
-def _key_view(key: TargetKey) -> Answer:
-    return {
-        "ServiceNamespace": SERVICE_NAMESPACE,
-        "ResourceId": key.resource_id,
-        "ScalableDimension": key.scalable_dimension,
-    }
-
-
 def _target_view(target: TargetRecord) -> Answer:
-    return _key_view(target.key) | {
+    return target.key.members | {
         "MinCapacity": target.floor,
         "MaxCapacity": target.ceiling,
         "RoleARN": target.role_arn,
@@ -224,7 +212,7 @@ def _target_view(target: TargetRecord) -> Answer:
 
 def _action_view(key: TargetKey, action: ScheduledActionRecord) -> Answer:
     bounds = {"MinCapacity": action.change.min, "MaxCapacity": action.change.max}
-    view = _key_view(key) | {
+    view = key.members | {
         "ScheduledActionName": action.change.name,
         "ScheduledActionARN": action.arn,
         "Schedule": action.schedule,
@@ -241,25 +229,13 @@ def _action_view(key: TargetKey, action: ScheduledActionRecord) -> Answer:
 
 
 def _policy_view(key: TargetKey, policy: PolicyRecord) -> Answer:
-    return _key_view(key) | {
+    return key.members | {
         "PolicyARN": policy.arn,
         "PolicyName": policy.name,
         "PolicyType": policy.policy_type,
         "TargetTrackingScalingPolicyConfiguration": policy.configuration,
         "Alarms": policy.alarms,
         "CreationTime": policy.created.timestamp(),
-    }
-
-
-def _activity_view(activity: ActivityRecord) -> Answer:
-    return _key_view(activity.key) | {
-        "ActivityId": activity.activity_id,
-        "Description": activity.description,
-        "Cause": activity.cause,
-        "StartTime": activity.start.timestamp(),
-        "EndTime": activity.start.timestamp(),
-        "StatusCode": activity.status_code,
-        "StatusMessage": activity.status_message,
     }
 
 

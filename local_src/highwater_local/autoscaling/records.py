@@ -62,6 +62,15 @@ class TargetKey:
         return match
 
     @property
+    def members(self) -> dict[str, Any]:
+        """The members of requests and answers that name the target."""
+        return {
+            "ServiceNamespace": SERVICE_NAMESPACE,
+            "ResourceId": self.resource_id,
+            "ScalableDimension": self.scalable_dimension,
+        }
+
+    @property
     def wording(self) -> str:
         """The target's name in error texts."""
         return (
@@ -146,19 +155,6 @@ class TargetRecord(ScalableTarget):
     actions: dict[str, ScheduledActionRecord] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class ActivityRecord:
-    """One attempt to change capacity."""
-
-    activity_id: str
-    key: TargetKey
-    description: str
-    cause: str
-    start: datetime
-    status_code: str
-    status_message: str
-
-
 _KEPT_ACTIVITIES: Final = 5000
 
 
@@ -186,13 +182,13 @@ class Changes:
     """Carries out the changes of capacity that bounds, scheduled actions and policies ask for.
 
     Attributes:
-        activities: Each attempt, the newest first.
+        activities: Each attempt, as DescribeScalingActivities returns it, the newest first.
     """
 
     def __init__(self, tables: ScaledTables, now: Callable[[], datetime]) -> None:
         self._tables = tables
         self._now = now
-        self.activities: deque[ActivityRecord] = deque(maxlen=_KEPT_ACTIVITIES)
+        self.activities: deque[dict[str, Any]] = deque(maxlen=_KEPT_ACTIVITIES)
 
     def clamp(self, target: TargetRecord, cause: str | None = None) -> None:
         """Move capacity inside the bounds, because of *cause*, or because the bound was set."""
@@ -242,6 +238,14 @@ class Changes:
         return True
 
     def _record(self, key: TargetKey, description: str, cause: str, status_code: str, status_message: str) -> None:
-        self.activities.appendleft(
-            ActivityRecord(str(uuid.uuid4()), key, description, cause, self._now(), status_code, status_message)
-        )
+        at = self._now().timestamp()
+        activity = {
+            "ActivityId": str(uuid.uuid4()),
+            "Description": description,
+            "Cause": cause,
+            "StartTime": at,
+            "EndTime": at,
+            "StatusCode": status_code,
+            "StatusMessage": status_message,
+        }
+        self.activities.appendleft(key.members | activity)

@@ -15,7 +15,6 @@ from highwater_lab.services.schedules import parse_expression
 from highwater_lab.services.timing import Timing
 from highwater_local.autoscaling.records import (
     SERVICE_NAMESPACE,
-    ActivityRecord,
     Changes,
     PolicyRecord,
     ScaledTables,
@@ -47,8 +46,8 @@ class AutoScaling:
         self.targets: dict[TargetKey, TargetRecord] = {}
 
     @property
-    def activities(self) -> Iterable[ActivityRecord]:
-        """Attempts to change capacity, the newest first."""
+    def activities(self) -> Iterable[dict[str, Any]]:
+        """Attempts to change capacity, as DescribeScalingActivities returns them, the newest first."""
         return self._changes.activities
 
     def register(
@@ -89,14 +88,9 @@ class AutoScaling:
 
     def deregister(self, key: TargetKey) -> None:
         """Remove a target with its policies and scheduled actions; its capacity does not change."""
-        self.find(key)
-        del self.targets[key]
-
-    def find(self, key: TargetKey) -> TargetRecord:
-        """Return the registered target; raises `ServiceError` if there is none."""
         if key not in self.targets:
             raise ServiceError("ObjectNotFoundException", f"No scalable target found for {key.wording}")
-        return self.targets[key]
+        del self.targets[key]
 
     def put_action(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -221,14 +221,9 @@ class MeteredCall:
         ]
 
 
-@contextmanager
-def charging(call: MeteredCall | None) -> Iterator[None]:
-    """Charge MiniStack's reads and writes in this block to *call*; charge nothing if it is `None`."""
-    token = CURRENT.set(call)
-    try:
-        yield
-    finally:
-        CURRENT.reset(token)
+def charging(call: MeteredCall | None) -> AbstractContextManager[None]:
+    """Charge MiniStack's reads and writes in a block to *call*; charge nothing if it is `None`."""
+    return ministack.setting(CURRENT, call)
 
 
 def size_of(item: Document | None) -> int:
@@ -268,7 +263,7 @@ def page_charge(
     least = read_units(0, is_consistent=call.is_consistent)
     amount = read_units(sum(size_of(item) for item in items), is_consistent=call.is_consistent)
     if is_last and call.operation == "Scan" and index not in _local_indexes(table):
-        partitions = meters_of(table).partitions(index, call.second)
+        partitions = meters_of(table).control(index, call.second).partitions
         filled = {
             partitions.find(_hash_of_item(item, keys))
             for own in table["items"].values()

@@ -290,10 +290,6 @@ class TableMeters:
                 record = resource_of(self._table, index) or {}
                 resource.control.restart(second, at, units_of(record.get("ProvisionedThroughput")))
 
-    def partitions(self, index: str | None, second: int) -> Partitions:
-        """Return the partitions of a resource."""
-        return self.control(index, second).partitions
-
     def refusals(self, charge: Charge, hashes: Mapping[str | None, int], second: int) -> list[Refusal]:
         """Return the resources that would throttle *charge* now; *hashes* are of the keys, by index and `None`."""
         found = []

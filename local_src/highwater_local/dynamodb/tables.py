@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
@@ -239,14 +239,9 @@ class Tables:
         self._create: Callable[[Document], Answer] = ministack.create_table.replace(self.create)
         self._delete: Callable[[Document], Answer] = ministack.delete_table.replace(self.delete)
 
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Mark changes in this block as a service's: they are not rejected, but wait for changes in progress."""
-        before = self._waits.set(True)
-        try:
-            yield
-        finally:
-            self._waits.reset(before)
+    def waiting(self) -> AbstractContextManager[None]:
+        """Mark changes in a block as a service's: they are not rejected, but wait for changes in progress."""
+        return ministack.setting(self._waits, True)
 
     def is_changing(self, key: TargetKey) -> bool:
         """Whether the capacity of the target's resource is being changed."""

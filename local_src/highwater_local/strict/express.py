@@ -9,8 +9,7 @@ rejections are those that users report (aws-cdk-cli, issues 1739, 1931 and 1973)
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -163,16 +162,6 @@ class Express:
         return found
 
 
-@contextmanager
-def _carrying_out(deployment: StackDeployment) -> Iterator[None]:
-    """Tell the background tasks that begin in this block, which copy the context, how to do their work."""
-    before = _present.set(deployment)
-    try:
-        yield
-    finally:
-        _present.reset(before)
-
-
 def _operate(is_always: bool, own: Callable[[Document], Any], request: Document) -> Any:
     """Create, update or delete a stack."""
     deployment = StackDeployment.of(request, is_always)
@@ -219,7 +208,8 @@ def _carry_out(
         failed["StackStatus"] = "UPDATE_COMPLETE"
     if not deployment.has_rollback and "OnFailure" not in request:
         request = request | {"DisableRollback": ["true"]}
-    with _carrying_out(deployment):
+    # the background task that begins here copies the context, and so knows how to do its work
+    with ministack.setting(_present, deployment):
         answer = own(request)
     if answer[0] >= 400:
         if failed is not None and status in _FAILED:
