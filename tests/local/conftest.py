@@ -13,18 +13,17 @@ from tests.local.world import Stack, World, client
 
 
 @pytest.fixture(scope="module")
-def cloud() -> Iterator[LocalCloud]:
+def cloud(request: pytest.FixtureRequest) -> Iterator[LocalCloud]:
+    """A cloud with the options in the module's `CLOUD`, if it has one."""
     # what updates take is seen in test_update_times, everything else at once
-    with LocalCloud(clock="driven", has_instant_updates=True) as running:
+    options: dict[str, Any] = {"clock": "driven", "has_instant_updates": True}
+    with LocalCloud(**options | getattr(request.module, "CLOUD", {})) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def clients(cloud: LocalCloud) -> Iterator[dict[str, Any]]:
-    made = {name: client(cloud, name) for name in ("application-autoscaling", "dynamodb", "cloudformation")}
-    yield made
-    for one in made.values():
-        one.close()
+def clients(cloud: LocalCloud) -> dict[str, Any]:
+    return {name: client(cloud, name) for name in ("application-autoscaling", "dynamodb", "cloudformation")}
 
 
 @pytest.fixture
@@ -36,10 +35,8 @@ def session(cloud: LocalCloud, monkeypatch: pytest.MonkeyPatch) -> boto3.Session
 
 
 @pytest.fixture
-def iam(cloud: LocalCloud) -> Iterator[Any]:
-    made = cloud.client("iam")
-    yield made
-    made.close()
+def iam(cloud: LocalCloud) -> Any:
+    return cloud.client("iam")
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic
 from research.local_day import make_tracked_table, run_day
+from tests.local.world import world_of
 
 pytestmark = pytest.mark.xdist_group("cloud-speed")
 WRITE = Dimension.WRITE
@@ -29,9 +30,7 @@ def _sent() -> tuple[LoadReport, Traffic, list[dict[str, Any]]]:
         traffic = Traffic.from_counts("surge", counts, bin_seconds=60, start=start)
         # of 45 units each, one in a second of the base
         report = Load(cloud.control, "orders", traffic, requests_per_second=4).run()
-        autoscaling = cloud.client("application-autoscaling")
-        activities = autoscaling.describe_scaling_activities(ServiceNamespace="dynamodb")["ScalingActivities"]
-        autoscaling.close()
+        activities = world_of(cloud).activities("table/orders")
     return report, traffic, activities[::-1]
 
 

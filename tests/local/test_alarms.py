@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 import urllib.parse
 import urllib.request
-import zipfile
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from highwater_lab.local import LocalCloud
-from tests.local.world import MINUTE, World
+from highwater_lab.local.control import REGION
+from tests.local.world import MINUTE, World, create_function, keyed
 
 pytestmark = pytest.mark.xdist_group("cloud alarms")
 _NUMBERS = itertools.count()
-ACCOUNT, REGION = "000000000000", "us-east-1"
 HANDLER = """
 import boto3
 
@@ -95,7 +93,7 @@ def test_alarm_goes_off_once_the_datapoint_is_there_and_back_again(
 
 def test_alarm_tells_topics_and_rules_and_starts_functions(cloud: LocalCloud, world: World, cloudwatch: Any) -> None:
     table = world.table(5, 1)
-    sns, sqs, events, functions = (cloud.client(name) for name in ("sns", "sqs", "events", "lambda"))
+    sns, sqs, events = (cloud.client(name) for name in ("sns", "sqs", "events"))
     queues = {}
     for kind in ("topic", "rule"):
         address = sqs.create_queue(QueueName=f"{kind}-{next(_NUMBERS)}")["QueueUrl"]
@@ -106,23 +104,8 @@ def test_alarm_tells_topics_and_rules_and_starts_functions(cloud: LocalCloud, wo
     pattern = {"source": ["aws.cloudwatch"], "detail": {"state": {"value": ["ALARM"]}}}
     events.put_rule(Name="alarms", EventPattern=json.dumps(pattern))
     events.put_targets(Rule="alarms", Targets=[{"Id": "queue", "Arn": queues["rule"][1]}])
-    world.dynamodb.create_table(
-        TableName="heard",
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("heard.py", HANDLER)
-    function = functions.create_function(
-        FunctionName="hears",
-        Runtime="python3.12",
-        Role=f"arn:aws:iam::{ACCOUNT}:role/hears",
-        Handler="heard.handler",
-        Code={"ZipFile": packed.getvalue()},
-        Timeout=30,
-    )["FunctionArn"]
+    world.dynamodb.create_table(TableName="heard", **keyed("id"), BillingMode="PAY_PER_REQUEST")
+    function = create_function(cloud.client("lambda"), "hears", HANDLER, Timeout=30)
     name = _alarm(cloudwatch, table, AlarmActions=[topic, function])
     _throttle(world, table)
     cloud.advance(5 * MINUTE)
@@ -185,27 +168,18 @@ def test_alarm_without_datapoints_knows_nothing(cloud: LocalCloud, cloudwatch: A
 WARM_UP: dict[str, Any] = {"WarmUpPeriodDurationInMinutes": 8}
 
 
-def _put_heartbeat(cloudwatch: Any, name: str, warm_up: dict[str, Any]) -> None:
-    """An alarm that goes off where nothing is heard."""
-    cloudwatch.put_metric_alarm(
-        AlarmName=name,
-        Namespace="Mine",
-        MetricName=name,
-        Statistic="Sum",
-        Period=60,
-        EvaluationPeriods=3,
-        Threshold=1,
-        ComparisonOperator="LessThanThreshold",
-        TreatMissingData="breaching",
-        **({"WarmUpConfiguration": warm_up} if warm_up else {}),
-    )
+def _heartbeat(name: str, **more: Any) -> dict[str, Any]:
+    """The members of an alarm that goes off where nothing is heard."""
+    heard = {"AlarmName": name, "Namespace": "Mine", "MetricName": name, "Statistic": "Sum", "Period": 60}
+    silent = {"EvaluationPeriods": 3, "Threshold": 1, "ComparisonOperator": "LessThanThreshold"}
+    return heard | silent | {"TreatMissingData": "breaching"} | more
 
 
 def test_new_alarm_waits_out_its_warm_up_and_is_judged_then(cloud: LocalCloud, cloudwatch: Any) -> None:
     """Also after a change of a threshold; one that has been judged has no warm-up any more."""
     name, cold = f"warm-{next(_NUMBERS)}", f"cold-{next(_NUMBERS)}"
-    _put_heartbeat(cloudwatch, name, WARM_UP)
-    _put_heartbeat(cloudwatch, cold, {})
+    cloudwatch.put_metric_alarm(**_heartbeat(name, WarmUpConfiguration=WARM_UP))
+    cloudwatch.put_metric_alarm(**_heartbeat(cold))
     assert (_state(cloudwatch, name), _state(cloudwatch, cold)) == ("INSUFFICIENT_DATA", "ALARM")
     described = cloudwatch.describe_alarms(AlarmNames=[name])["MetricAlarms"][0]["WarmUpConfiguration"]
     assert described == WARM_UP | {"OnlyStartEvaluatingAfterWarmUpPeriodEnds": False}
@@ -214,7 +188,7 @@ def test_new_alarm_waits_out_its_warm_up_and_is_judged_then(cloud: LocalCloud, c
     # alarms are judged at whole minutes
     cloud.advance(2 * MINUTE)
     assert _state(cloudwatch, name) == "ALARM"
-    _put_heartbeat(cloudwatch, name, WARM_UP)
+    cloudwatch.put_metric_alarm(**_heartbeat(name, WarmUpConfiguration=WARM_UP))
     assert _state(cloudwatch, name) == "ALARM"
 
 
@@ -223,7 +197,8 @@ def test_warm_up_ends_with_a_full_window_unless_the_whole_of_it_is_asked_for(
     cloud: LocalCloud, cloudwatch: Any, is_whole: bool, state: str
 ) -> None:
     name = f"full-{next(_NUMBERS)}"
-    _put_heartbeat(cloudwatch, name, WARM_UP | {"OnlyStartEvaluatingAfterWarmUpPeriodEnds": is_whole})
+    warm_up = WARM_UP | {"OnlyStartEvaluatingAfterWarmUpPeriodEnds": is_whole}
+    cloudwatch.put_metric_alarm(**_heartbeat(name, WarmUpConfiguration=warm_up))
     for beats in (1, 2, 3):
         cloudwatch.put_metric_data(Namespace="Mine", MetricData=[{"MetricName": name, "Value": 1}])
         cloud.advance(MINUTE)
@@ -240,15 +215,7 @@ def test_request_in_the_form_of_a_query_has_a_warm_up_too(cloud: LocalCloud, clo
     fields = {
         "Action": "PutMetricAlarm",
         "Version": "2010-08-01",
-        "AlarmName": name,
-        "Namespace": "Mine",
-        "MetricName": name,
-        "Statistic": "Sum",
-        "Period": 60,
-        "EvaluationPeriods": 3,
-        "Threshold": 1,
-        "ComparisonOperator": "LessThanThreshold",
-        "TreatMissingData": "breaching",
+        **_heartbeat(name),
         "WarmUpConfiguration.WarmUpPeriodDurationInMinutes": 8,
         "WarmUpConfiguration.OnlyStartEvaluatingAfterWarmUpPeriodEnds": "true",
     }

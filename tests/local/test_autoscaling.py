@@ -37,12 +37,18 @@ def _wrong_name(name: str, *unmet: str) -> str:
     return f"{len(told)} validation error{'s' if len(told) > 1 else ''} detected: {'; '.join(told)}"
 
 
+@pytest.fixture
+def resource(world: World) -> str:
+    """A table whose reads are a target from 7 to 900."""
+    made = world.resource()
+    world.register(made, 7, 900)
+    return made
+
+
 # PutScheduledAction, DescribeScheduledActions, DeleteScheduledAction
 
 
-def test_put_action_when_new_is_described_with_all_its_members(world: World) -> None:
-    resource = world.resource()
-    world.register(resource, 7, 900)
+def test_put_action_when_new_is_described_with_all_its_members(world: World, resource: str) -> None:
     start = world.now() + DAY
     world.put_action(
         resource, "nightly", NIGHTLY, 9, 90, Timezone="Europe/Berlin", StartTime=start, EndTime=start + DAY
@@ -62,9 +68,7 @@ def test_put_action_when_new_is_described_with_all_its_members(world: World) -> 
     }
 
 
-def test_put_action_again_drops_start_and_end_and_keeps_all_else(world: World) -> None:
-    resource = world.resource()
-    world.register(resource, 7, 900)
+def test_put_action_again_drops_start_and_end_and_keeps_all_else(world: World, resource: str) -> None:
     start = world.now() + DAY
     world.put_action(
         resource, "nightly", NIGHTLY, 9, 90, Timezone="Europe/Berlin", StartTime=start, EndTime=start + DAY
@@ -88,10 +92,8 @@ def test_put_action_again_drops_start_and_end_and_keeps_all_else(world: World) -
     ],
 )
 def test_put_action_again_changes_only_what_is_given(
-    world: World, change: dict[str, Any], changed: dict[str, Any]
+    world: World, resource: str, change: dict[str, Any], changed: dict[str, Any]
 ) -> None:
-    resource = world.resource()
-    world.register(resource, 7, 900)
     world.put_action(resource, "nightly", NIGHTLY, 9, 90, Timezone="Europe/Berlin")
     before = world.action(resource, "nightly")
     world.put_action(resource, "nightly", **{"schedule": None, **change})
@@ -111,76 +113,61 @@ def test_put_action_again_changes_only_what_is_given(
         pytest.param(
             {"schedule": None, "minimum": 9}, "Schedule is required for a new scheduled action", id="no-schedule"
         ),
-        pytest.param(
-            {"minimum": 9, "Timezone": "Europe/Belrin"}, "Invalid timezone: Europe/Belrin", id="no-such-zone"
+        *(
+            pytest.param({"minimum": 9, "Timezone": zone}, f"Invalid timezone: {zone}", id=zone)
+            for zone in ("Europe/Belrin", "../../etc/passwd")
+        ),
+        *(
+            pytest.param(
+                {"schedule": schedule, "minimum": 9, "Timezone": "Asia/Tokyo"},
+                f"Invalid schedule expression: {schedule}",
+                id=schedule,
+            )
+            for schedule in (
+                "cron(0 3 * * *)",
+                "every night",
+                "rate(99999999999999 days)",
+                # in Tokyo that is before the beginning of time
+                "at(0001-01-01T00:00:00)",
+            )
+        ),
+        *(
+            pytest.param({"name": name, "minimum": 9}, _wrong_name(name, _NAME_PATTERN), id=repr(name))
+            for name in ("a:b", "a/b", "a|b", " a", "a ", "a\nb")
         ),
         pytest.param(
-            {"minimum": 9, "Timezone": "../../etc/passwd"}, "Invalid timezone: ../../etc/passwd", id="a-path-for-a-zone"
+            {"name": "n" * 257, "minimum": 9},
+            _wrong_name("n" * 257, "Member must have length less than or equal to 256"),
+            id="a-name-too-long",
+        ),
+        pytest.param(
+            {"name": "", "minimum": 9},
+            _wrong_name("", "Member must have length greater than or equal to 1", _NAME_PATTERN),
+            id="no-name",
         ),
     ],
 )  # fmt: skip
 def test_put_action_that_cannot_be_is_refused_and_makes_nothing(
-    world: World, members: dict[str, Any], text: str
+    world: World, resource: str, members: dict[str, Any], text: str
 ) -> None:
-    _refuse_action(world, "x", text, **members)
-
-
-@pytest.mark.parametrize(
-    "schedule",
-    [
-        pytest.param("cron(0 3 * * *)", id="five-fields"),
-        pytest.param("every night", id="no-expression"),
-        pytest.param("rate(99999999999999 days)", id="a-rate-past-the-end-of-time"),
-        # in Tokyo that is before the beginning of time
-        pytest.param("at(0001-01-01T00:00:00)", id="before-the-beginning-of-time"),
-    ],
-)
-def test_put_action_with_a_wrong_schedule_is_refused_and_makes_nothing(world: World, schedule: str) -> None:
-    text = f"Invalid schedule expression: {schedule}"
-    _refuse_action(world, "x", text, schedule=schedule, minimum=9, Timezone="Asia/Tokyo")
-
-
-@pytest.mark.parametrize(
-    ("name", "constraints"),
-    [
-        *(pytest.param(name, [_NAME_PATTERN], id=repr(name)) for name in ("a:b", "a/b", "a|b", " a", "a ", "a\nb")),
-        pytest.param("n" * 257, ["Member must have length less than or equal to 256"], id="a-name-too-long"),
-        pytest.param("", ["Member must have length greater than or equal to 1", _NAME_PATTERN], id="no-name"),
-    ],
-)
-def test_put_action_with_a_wrong_name_is_refused_and_makes_nothing(
-    world: World, name: str, constraints: list[str]
-) -> None:
-    _refuse_action(world, name, _wrong_name(name, *constraints), minimum=9)
-
-
-def _refuse_action(world: World, name: str, text: str, **members: Any) -> None:
-    resource = world.resource()
-    world.register(resource, 7, 900)
     with refused("ValidationException", text):
-        world.put_action(resource, name, **({"schedule": NIGHTLY} | members))
+        world.put_action(resource, **({"name": "x", "schedule": NIGHTLY} | members))
     assert world.autoscaling.describe_scheduled_actions(**key(resource))["ScheduledActions"] == []
 
 
-def test_put_action_that_ends_before_it_starts_is_refused(world: World) -> None:
-    resource = world.resource()
-    world.register(resource, 7, 900)
+def test_put_action_that_ends_before_it_starts_is_refused(world: World, resource: str) -> None:
     start = world.now() + DAY
     with refused("ValidationException", "End time must be after start time"):
         world.put_action(resource, "x", NIGHTLY, 9, StartTime=start, EndTime=start - MINUTE)
 
 
 @pytest.mark.parametrize("name", ["a", "a b", "ä-1", "n" * 256, "a.b_c-d"], ids=["one", "blank", "ä", "256", "signs"])
-def test_put_action_with_a_fair_name_is_accepted(world: World, name: str) -> None:
-    resource = world.resource()
-    world.register(resource, 7, 900)
+def test_put_action_with_a_fair_name_is_accepted(world: World, resource: str, name: str) -> None:
     world.put_action(resource, name, NIGHTLY, 9)
     assert world.action(resource, name)["ScheduledActionName"] == name
 
 
-def test_put_action_refused_leaves_the_old_one(world: World) -> None:
-    resource = world.resource()
-    world.register(resource, 7, 900)
+def test_put_action_refused_leaves_the_old_one(world: World, resource: str) -> None:
     world.put_action(resource, "nightly", NIGHTLY, 9, 90)
     before = world.action(resource, "nightly")
     with pytest.raises(world.autoscaling.exceptions.ValidationException):
@@ -188,9 +175,7 @@ def test_put_action_refused_leaves_the_old_one(world: World) -> None:
     assert world.action(resource, "nightly") == before
 
 
-def test_put_action_number_201_is_refused_and_an_update_at_200_is_not(world: World) -> None:
-    resource = world.resource()
-    world.register(resource, 7, 900)
+def test_put_action_number_201_is_refused_and_an_update_at_200_is_not(world: World, resource: str) -> None:
     for number in range(200):
         world.put_action(resource, f"action-{number}", NIGHTLY, 9)
     text = f"Maximum number of scheduled actions (200) exceeded for {wording(resource)}"
@@ -228,9 +213,7 @@ def test_describe_actions_keeps_to_its_filters(world: World) -> None:
     assert found(ResourceId="table/none") == []
 
 
-def test_delete_action_removes_that_one_alone(world: World) -> None:
-    resource = world.resource()
-    world.register(resource, 7, 900)
+def test_delete_action_removes_that_one_alone(world: World, resource: str) -> None:
     for name in ("a", "b"):
         world.put_action(resource, name, NIGHTLY, 9)
     world.autoscaling.delete_scheduled_action(**key(resource), ScheduledActionName="a")
@@ -251,9 +234,7 @@ def test_delete_of_an_unknown_action_is_refused(world: World, is_registered: boo
 # PutScalingPolicy, DescribeScalingPolicies, DeleteScalingPolicy
 
 
-def test_put_policy_when_new_is_described_with_its_four_alarms(world: World) -> None:
-    resource = world.resource()
-    world.register(resource, 7, 900)
+def test_put_policy_when_new_is_described_with_its_four_alarms(world: World, resource: str) -> None:
     put = world.put_policy(resource, "tracking", 55.5, ScaleInCooldown=61)
     found = world.autoscaling.describe_scaling_policies(**key(resource))["ScalingPolicies"]
     assert len(found) == 1
@@ -272,9 +253,7 @@ def test_put_policy_when_new_is_described_with_its_four_alarms(world: World) -> 
     assert sorted(kinds) == ["AlarmHigh", "AlarmLow", "ProvisionedCapacityHigh", "ProvisionedCapacityLow"]
 
 
-def test_put_policy_again_under_its_name_updates_it(world: World) -> None:
-    resource = world.resource()
-    world.register(resource, 7, 900)
+def test_put_policy_again_under_its_name_updates_it(world: World, resource: str) -> None:
     first = world.put_policy(resource, "tracking", 55)
     again = world.put_policy(resource, "tracking", 65)
     assert (again["PolicyARN"], again["Alarms"]) == (first["PolicyARN"], first["Alarms"])
@@ -283,36 +262,24 @@ def test_put_policy_again_under_its_name_updates_it(world: World) -> None:
 
 
 @pytest.mark.parametrize("value", [20, 90, 70.25])
-def test_put_policy_with_a_target_value_in_range_is_accepted(world: World, value: float) -> None:
-    resource = world.resource()
-    world.register(resource, 7, 900)
+def test_put_policy_with_a_target_value_in_range_is_accepted(world: World, resource: str, value: float) -> None:
     world.put_policy(resource, "tracking", value)
 
 
 @pytest.mark.parametrize("value", [19.9, 90.1, 0, -5, 100, 0.7])
-def test_put_policy_with_a_target_value_out_of_range_is_refused(world: World, value: float) -> None:
-    resource = world.resource()
-    world.register(resource, 7, 900)
+def test_put_policy_with_a_target_value_out_of_range_is_refused(world: World, resource: str, value: float) -> None:
     with refused("ValidationException", "Target utilization must be between 20 and 90 for DynamoDB"):
         world.put_policy(resource, "tracking", value)
     assert world.autoscaling.describe_scaling_policies(**key(resource))["ScalingPolicies"] == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "named"),
-    [({"PolicyType": "StepScaling"}, "StepScaling"), ({}, "StepScaling")],
-    ids=["step-scaling", "left-out"],
-)
-def test_put_policy_of_another_type_is_refused(world: World, kind: dict[str, str], named: str) -> None:
-    resource = world.resource()
-    world.register(resource, 7, 900)
-    with refused("ValidationException", f"{named} is not supported for {wording(resource)}"):
+@pytest.mark.parametrize("kind", [{"PolicyType": "StepScaling"}, {}], ids=["step-scaling", "left-out"])
+def test_put_policy_of_another_type_is_refused(world: World, resource: str, kind: dict[str, str]) -> None:
+    with refused("ValidationException", f"StepScaling is not supported for {wording(resource)}"):
         world.autoscaling.put_scaling_policy(**key(resource), PolicyName="steps", **kind)
 
 
-def test_put_policy_without_settings_is_refused(world: World) -> None:
-    resource = world.resource()
-    world.register(resource, 7, 900)
+def test_put_policy_without_settings_is_refused(world: World, resource: str) -> None:
     with refused("ValidationException", "Target tracking scaling policy configuration is required"):
         world.autoscaling.put_scaling_policy(**key(resource), PolicyName="tracking", PolicyType="TargetTrackingScaling")
 

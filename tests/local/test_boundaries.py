@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT, REGION
-from tests.local.world import TRUST, dynamodb_as, refused, stack_status, unique, units
+from tests.local.world import TRUST, Stack, create_tables, dynamodb_as, policy, refused, unique, units
 
 pytestmark = pytest.mark.xdist_group("boundaries")
+CLOUD = {"is_strict": True}
 ORDERS = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/orders"
 ABSENT = f"arn:aws:iam::{ACCOUNT}:policy/absent"
 AsRole = Callable[[str], Any]
@@ -20,8 +22,9 @@ AsRole = Callable[[str], Any]
 
 def _document(*statements: tuple[str, str]) -> dict[str, Any]:
     """A policy that allows or denies actions on everything."""
-    listed = [{"Effect": effect, "Action": f"dynamodb:{action}", "Resource": "*"} for effect, action in statements]
-    return {"Version": "2012-10-17", "Statement": listed}
+    return policy(
+        *({"Effect": effect, "Action": f"dynamodb:{action}", "Resource": "*"} for effect, action in statements)
+    )
 
 
 def _refusal(role: str, action: str, reason: str) -> str:
@@ -31,33 +34,15 @@ def _refusal(role: str, action: str, reason: str) -> str:
     )
 
 
-@pytest.fixture(scope="module")
-def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(clock="driven", has_instant_updates=True, is_strict=True) as running:
-        dynamodb = running.client("dynamodb")
-        dynamodb.create_table(
-            TableName="orders",
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            ProvisionedThroughput=units(50, 60),
-        )
-        dynamodb.close()
-        yield running
+@pytest.fixture(scope="module", autouse=True)
+def _orders(clients: dict[str, Any]) -> None:
+    create_tables(clients["dynamodb"], units(50, 60), orders=["pk"])
 
 
 @pytest.fixture
-def as_role(cloud: LocalCloud) -> Iterator[AsRole]:
+def as_role(cloud: LocalCloud) -> AsRole:
     """Make a client of DynamoDB with the credentials of a role."""
-    sts = cloud.client("sts")
-    made = [sts]
-
-    def caller(role: str) -> Any:
-        made.append(dynamodb_as(cloud, sts, role))
-        return made[-1]
-
-    yield caller
-    for each in made:
-        each.close()
+    return partial(dynamodb_as, cloud, cloud.client("sts"))
 
 
 def _policy(iam: Any, *statements: tuple[str, str]) -> str:
@@ -103,41 +88,31 @@ def test_boundary_that_does_not_exist_is_refused(iam: Any) -> None:
         iam.put_role_permissions_boundary(RoleName=role, PermissionsBoundary=ABSENT)
 
 
-def _template(boundary: Any) -> str:
+def _resources(boundary: Any) -> dict[str, Any]:
     properties: dict[str, Any] = {"RoleName": "bounded", "AssumeRolePolicyDocument": TRUST}
     properties |= {"Policies": [{"PolicyName": "items", "PolicyDocument": _document(("Allow", "*"))}]}
     properties |= {"PermissionsBoundary": boundary} if boundary else {}
-    policy = {"PolicyDocument": _document(("Allow", "Query"))}
-    resources = {
-        "Boundary": {"Type": "AWS::IAM::ManagedPolicy", "Properties": policy},
+    allowed = {"PolicyDocument": _document(("Allow", "Query"))}
+    return {
+        "Boundary": {"Type": "AWS::IAM::ManagedPolicy", "Properties": allowed},
         "Role": {"Type": "AWS::IAM::Role", "Properties": properties},
     }
-    return json.dumps({"Resources": resources})
 
 
-def test_boundary_of_a_template_comes_and_goes_with_it(cloud: LocalCloud, iam: Any, as_role: AsRole) -> None:
-    cloudformation = cloud.client("cloudformation")
-    stack = {"StackName": "bounded", "Capabilities": ["CAPABILITY_NAMED_IAM"]}
-    quickly = {"WaiterConfig": {"Delay": 1}, "StackName": "bounded"}
-    cloudformation.create_stack(TemplateBody=_template({"Ref": "Boundary"}), **stack)
-    cloudformation.get_waiter("stack_create_complete").wait(**quickly)
+def test_boundary_of_a_template_comes_and_goes_with_it(clients: dict[str, Any], iam: Any, as_role: AsRole) -> None:
+    stack = Stack(clients["cloudformation"])
+    assert stack.deploy(**_resources({"Ref": "Boundary"})) == ("CREATE_COMPLETE", [])
     boundary = iam.get_role(RoleName="bounded")["Role"]["PermissionsBoundary"]
-    assert boundary["PermissionsBoundaryArn"].startswith(f"arn:aws:iam::{ACCOUNT}:policy/bounded-Boundary")
+    assert boundary["PermissionsBoundaryArn"].startswith(f"arn:aws:iam::{ACCOUNT}:policy/{stack.name}-Boundary")
     dynamodb = as_role("bounded")
     reason = "because no permissions boundary allows the dynamodb:Scan action"
     with refused("AccessDeniedException", _refusal("bounded", "Scan", reason)):
         dynamodb.scan(TableName="orders")
 
-    cloudformation.update_stack(TemplateBody=_template(None), **stack)
-    cloudformation.get_waiter("stack_update_complete").wait(**quickly)
+    assert stack.deploy(**_resources(None)) == ("UPDATE_COMPLETE", [])
     dynamodb.scan(TableName="orders")
 
-    cloudformation.update_stack(TemplateBody=_template(ABSENT), **stack)
-    stack_status(cloudformation, "bounded")
-    events = cloudformation.describe_stack_events(StackName="bounded")["StackEvents"]
-    failed = [event["ResourceStatusReason"] for event in events if event["ResourceStatus"] == "UPDATE_FAILED"]
-    assert failed == [
+    assert stack.deploy(**_resources(ABSENT))[1] == [
         f"Scope ARN: {ABSENT} does not exist or is not attachable. (Service: Iam, Status Code: 404, NoSuchEntity)"
     ]
     dynamodb.scan(TableName="orders")
-    cloudformation.close()

@@ -7,57 +7,36 @@ eventually consistent reads half, transactions double; an index pays for the par
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from highwater_lab.local import LocalCloud
-from tests.local.world import written
+from tests.local.world import create_tables, keyed, projecting, units, written
 
 pytestmark = pytest.mark.xdist_group("cloud")
 _NUMBERS = itertools.count()
-_NAMES = ("pk", "sk", "status", "day")
 
 
 @pytest.fixture(scope="module")
-def dynamodb(cloud: LocalCloud) -> Iterator[Any]:
-    client = cloud.client("dynamodb")
-    yield client
-    client.close()
+def dynamodb(cloud: LocalCloud) -> Any:
+    return cloud.client("dynamodb")
 
 
 @pytest.fixture
 def table(dynamodb: Any) -> str:
     """A table with a global index over everything, one that includes `note`, and a local index of keys alone."""
     name = f"orders-{next(_NUMBERS)}"
-    throughput = {"ReadCapacityUnits": 700, "WriteCapacityUnits": 900}
+    throughput = {"ProvisionedThroughput": units(700, 900)}
     dynamodb.create_table(
         TableName=name,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-        AttributeDefinitions=[{"AttributeName": each, "AttributeType": "S"} for each in _NAMES],
-        ProvisionedThroughput=throughput,
+        **keyed("pk", "sk", others=["status", "day"]),
+        **throughput,
         GlobalSecondaryIndexes=[
-            {
-                "IndexName": "by_status",
-                "KeySchema": [{"AttributeName": "status", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "ALL"},
-                "ProvisionedThroughput": throughput,
-            },
-            {
-                "IndexName": "notes",
-                "KeySchema": [{"AttributeName": "day", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["note"]},
-                "ProvisionedThroughput": throughput,
-            },
+            projecting("by_status", "status", **throughput),
+            projecting("notes", "day", to=["note"], **throughput),
         ],
-        LocalSecondaryIndexes=[
-            {
-                "IndexName": "own_days",
-                "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "day", "KeyType": "RANGE"}],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
-        ],
+        LocalSecondaryIndexes=[projecting("own_days", "pk", "day", to="KEYS_ONLY")],
     )
     return name
 
@@ -97,11 +76,11 @@ def test_put_costs_a_unit_for_each_started_kilobyte(dynamodb: Any, table: str, s
 def test_get_costs_a_unit_for_each_started_four_kilobytes(dynamodb: Any, table: str, size: int, strong: int) -> None:
     if size:
         dynamodb.put_item(TableName=table, Item=_item(size))
-    for is_consistent, units in ((True, strong), (False, strong / 2)):
+    for is_consistent, cost in ((True, strong), (False, strong / 2)):
         answer = dynamodb.get_item(
             TableName=table, Key=KEY, ConsistentRead=is_consistent, ReturnConsumedCapacity="INDEXES"
         )
-        assert _units(answer) == {"table": units}
+        assert _units(answer) == {"table": cost}
     # what is not shown is read all the same
     answer = dynamodb.get_item(
         TableName=table, Key=KEY, ProjectionExpression="pk", ConsistentRead=True, ReturnConsumedCapacity="INDEXES"
@@ -215,13 +194,8 @@ def test_query_of_an_index_is_charged_to_the_index(dynamodb: Any, table: str) ->
 
 def test_scan_costs_its_pages_and_each_empty_partition(dynamodb: Any) -> None:
     name = f"wide-{next(_NUMBERS)}"
-    dynamodb.create_table(
-        TableName=name,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-        AttributeDefinitions=[{"AttributeName": each, "AttributeType": "S"} for each in ("pk", "sk")],
-        # 3,000 reads and 3,000 writes need four partitions
-        ProvisionedThroughput={"ReadCapacityUnits": 3_000, "WriteCapacityUnits": 3_000},
-    )
+    # 3,000 reads and 3,000 writes need four partitions
+    create_tables(dynamodb, units(3_000, 3_000), **{name: ["pk", "sk"]})
     scan = {"TableName": name, "ReturnConsumedCapacity": "INDEXES"}
     assert _units(dynamodb.scan(**scan)) == {"table": 2}
     assert _units(dynamodb.scan(**scan, ConsistentRead=True)) == {"table": 4}
@@ -250,11 +224,11 @@ def test_batches_round_each_item(dynamodb: Any, table: str) -> None:
     answer = dynamodb.batch_write_item(RequestItems={table: puts + deletes}, ReturnConsumedCapacity="INDEXES")
     assert (_units(answer), answer["UnprocessedItems"]) == ({"table": 5 * 2 + 1}, {})
     keys = [{"pk": {"S": "p"}, "sk": {"S": str(number)}} for number in range(7)]
-    for is_consistent, units in ((True, 7), (False, 3.5)):
+    for is_consistent, cost in ((True, 7), (False, 3.5)):
         answer = dynamodb.batch_get_item(
             RequestItems={table: {"Keys": keys, "ConsistentRead": is_consistent}}, ReturnConsumedCapacity="INDEXES"
         )
-        assert (len(answer["Responses"][table]), _units(answer)) == (5, {"table": units})
+        assert (len(answer["Responses"][table]), _units(answer)) == (5, {"table": cost})
 
 
 def test_transactions_cost_twice(dynamodb: Any, table: str) -> None:

@@ -12,12 +12,14 @@ from highwater_lab.local import LocalCloud
 from tests.local.world import (
     INDEX_READ,
     MINUTE,
+    NIGHTLY,
     READ,
     WRITE,
     Stack,
     World,
     index_definition,
     key,
+    keyed,
     refused,
     unique,
     units,
@@ -25,7 +27,6 @@ from tests.local.world import (
 )
 
 Resources = dict[str, Any]
-_NIGHTLY = "cron(0 3 * * ? *)"
 
 
 def _target(resource: str, minimum: Any, maximum: Any, dim: str = READ, **more: Any) -> Resources:
@@ -49,7 +50,7 @@ def _policy(name: str, value: Any = 70, dim: str = READ, **named: Any) -> Resour
     }
 
 
-def _action(name: str, minimum: Any = None, maximum: Any = None, schedule: str = _NIGHTLY, **more: Any) -> Resources:
+def _action(name: str, minimum: Any = None, maximum: Any = None, schedule: str = NIGHTLY, **more: Any) -> Resources:
     bounds = {"MinCapacity": minimum, "MaxCapacity": maximum}
     action = {member: units for member, units in bounds.items() if units is not None}
     return {"ScheduledActionName": name, "Schedule": schedule, "ScalableTargetAction": action} | more
@@ -58,12 +59,10 @@ def _action(name: str, minimum: Any = None, maximum: Any = None, schedule: str =
 def _table(name: str, read: Any = 40, write: Any = 41, index: Resources | None = None, **more: Any) -> Resources:
     properties: Resources = {
         "TableName": name,
-        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-        "ProvisionedThroughput": {"ReadCapacityUnits": read, "WriteCapacityUnits": write},
+        **keyed("id", others=[] if index is None else ["city"]),
+        "ProvisionedThroughput": units(read, write),
     }
     if index is not None:
-        properties["AttributeDefinitions"].append({"AttributeName": "city", "AttributeType": "S"})
         properties["GlobalSecondaryIndexes"] = [index]
     return {"Type": "AWS::DynamoDB::Table", "Properties": properties | more}
 
@@ -76,6 +75,12 @@ def _actions(world: World, resource: str) -> dict[str, Any]:
 def _targets(world: World) -> set[tuple[str, str]]:
     found = world.autoscaling.describe_scalable_targets(ServiceNamespace="dynamodb")["ScalableTargets"]
     return {(target["ResourceId"], target["ScalableDimension"]) for target in found}
+
+
+@pytest.fixture
+def resource(world: World) -> str:
+    """A table, named as Application Auto Scaling does."""
+    return world.resource()
 
 
 # the two types of Application Auto Scaling
@@ -101,8 +106,7 @@ def test_target_and_policy_when_created_are_there_and_named_by_ref(world: World,
     assert stack.outputs() == {"Target": f"{resource}|{READ}|dynamodb", "Policy": policy["PolicyARN"]}
 
 
-def test_policy_that_names_its_target_by_resource_is_put_on_it(world: World, stack: Stack) -> None:
-    resource = f"table/{world.table(40, 41)}"
+def test_policy_that_names_its_target_by_resource_is_put_on_it(world: World, resource: str, stack: Stack) -> None:
     policy = _policy("tracking", 65, **key(resource)) | {"DependsOn": "Target"}
     assert stack.create(Target=_target(resource, 7, 900), Policy=policy) == "CREATE_COMPLETE"
     assert list(world.policies(resource)) == ["tracking"]
@@ -118,12 +122,9 @@ def test_numbers_given_as_strings_are_numbers(world: World, stack: Stack) -> Non
     assert world.policies(resource)["tracking"]["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 65.5
 
 
-def test_target_with_suspended_state_is_created_suspended(world: World, stack: Stack) -> None:
-    resource = f"table/{world.table(40, 41)}"
-    assert (
-        stack.create(Target=_target(resource, 7, 900, SuspendedState={"ScheduledScalingSuspended": "true"}))
-        == "CREATE_COMPLETE"
-    )
+def test_target_with_suspended_state_is_created_suspended(world: World, resource: str, stack: Stack) -> None:
+    target = _target(resource, 7, 900, SuspendedState={"ScheduledScalingSuspended": "true"})
+    assert stack.create(Target=target) == "CREATE_COMPLETE"
     assert world.target(resource)["SuspendedState"]["ScheduledScalingSuspended"] is True
 
 
@@ -151,8 +152,9 @@ def test_target_with_changed_bounds_is_updated_in_place_and_clamps(
     assert list(world.policies(resource)) == ["tracking"]
 
 
-def test_target_with_changed_actions_has_just_the_new_ones_after_an_update(world: World, stack: Stack) -> None:
-    resource = f"table/{world.table(40, 41)}"
+def test_target_with_changed_actions_has_just_the_new_ones_after_an_update(
+    world: World, resource: str, stack: Stack
+) -> None:
     old = [_action("kept", 9), _action("changed", 10), _action("removed", 11)]
     new = [_action("kept", 9), _action("changed", None, 101, "rate(3 days)"), _action("added", 12)]
     stack.create(Target=_target(resource, 7, 900, ScheduledActions=old))
@@ -167,15 +169,15 @@ def test_target_with_changed_actions_has_just_the_new_ones_after_an_update(world
     )
 
 
-def test_target_that_lost_all_its_actions_has_none_after_an_update(world: World, stack: Stack) -> None:
-    resource = f"table/{world.table(40, 41)}"
+def test_target_that_lost_all_its_actions_has_none_after_an_update(world: World, resource: str, stack: Stack) -> None:
     stack.create(Target=_target(resource, 7, 900, ScheduledActions=[_action("up", 9)]))
     assert stack.update(Target=_target(resource, 8, 900)) == "UPDATE_COMPLETE"
     assert _actions(world, resource) == {}
 
 
-def test_action_that_lost_its_end_and_zone_in_the_template_has_none_after_an_update(world: World, stack: Stack) -> None:
-    resource = f"table/{world.table(40, 41)}"
+def test_action_that_lost_its_end_and_zone_in_the_template_has_none_after_an_update(
+    world: World, resource: str, stack: Stack
+) -> None:
     end = f"{world.now() + timedelta(days=2):%Y-%m-%dT%H:%M:%SZ}"
     old = _action("up", 9, Timezone="Europe/Berlin", EndTime=end)
     stack.create(Target=_target(resource, 7, 900, ScheduledActions=[old]))
@@ -183,8 +185,7 @@ def test_action_that_lost_its_end_and_zone_in_the_template_has_none_after_an_upd
     assert "EndTime" not in _actions(world, resource)["up"]
 
 
-def test_policy_with_a_changed_value_is_updated_in_place(world: World, stack: Stack) -> None:
-    resource = f"table/{world.table(40, 41)}"
+def test_policy_with_a_changed_value_is_updated_in_place(world: World, resource: str, stack: Stack) -> None:
     stack.create(Target=_target(resource, 7, 900), Policy=_policy("tracking", 60))
     before = stack.physical_id("Policy")
     assert stack.update(Target=_target(resource, 7, 900), Policy=_policy("tracking", 61)) == "UPDATE_COMPLETE"
@@ -207,8 +208,7 @@ def test_target_of_another_resource_or_dimension_replaces_the_old_with_its_polic
     assert policy["ScalableDimension"] == new[1]
 
 
-def test_policy_with_another_name_replaces_the_old(world: World, stack: Stack) -> None:
-    resource = f"table/{world.table(40, 41)}"
+def test_policy_with_another_name_replaces_the_old(world: World, resource: str, stack: Stack) -> None:
     stack.create(Target=_target(resource, 7, 900), Policy=_policy("old"))
     before = stack.physical_id("Policy")
     new = _policy("new")
@@ -221,10 +221,9 @@ def test_policy_with_another_name_replaces_the_old(world: World, stack: Stack) -
 
 
 def test_policy_with_another_name_and_the_same_metric_fails_as_both_are_there_for_a_while(
-    world: World, stack: Stack
+    world: World, resource: str, stack: Stack
 ) -> None:
     """CloudFormation makes the new one before it deletes the old one, and a metric has one policy."""
-    resource = f"table/{world.table(40, 41)}"
     stack.create(Target=_target(resource, 7, 900), Policy=_policy("old"))
     assert stack.update(Target=_target(resource, 7, 900), Policy=_policy("new")) == "UPDATE_ROLLBACK_COMPLETE"
     assert stack.reasons() == (
@@ -234,8 +233,9 @@ def test_policy_with_another_name_and_the_same_metric_fails_as_both_are_there_fo
     assert list(world.policies(resource)) == ["old"]
 
 
-def test_policy_removed_from_the_template_is_deleted_and_its_target_stays(world: World, stack: Stack) -> None:
-    resource = f"table/{world.table(40, 41)}"
+def test_policy_removed_from_the_template_is_deleted_and_its_target_stays(
+    world: World, resource: str, stack: Stack
+) -> None:
     stack.create(Target=_target(resource, 7, 900), Policy=_policy("tracking"))
     assert stack.update(Target=_target(resource, 7, 900)) == "UPDATE_COMPLETE"
     assert world.policies(resource) == {}
@@ -251,17 +251,17 @@ def test_deleted_stack_leaves_capacity_and_nothing_else(world: World, stack: Sta
     assert world.capacity(table) == (50, 41)
 
 
-def test_deleted_stack_whose_target_is_gone_already_is_deleted(world: World, stack: Stack) -> None:
-    resource = f"table/{world.table(40, 41)}"
+def test_deleted_stack_whose_target_is_gone_already_is_deleted(world: World, resource: str, stack: Stack) -> None:
     stack.create(Target=_target(resource, 7, 900), Policy=_policy("tracking"))
     world.autoscaling.deregister_scalable_target(**key(resource))
     assert stack.delete() == "DELETE_COMPLETE"
 
 
-def test_target_that_exists_already_makes_the_creation_fail_and_stays_untouched(world: World, stack: Stack) -> None:
-    resource = f"table/{world.table(40, 41)}"
+def test_target_that_exists_already_makes_the_creation_fail_and_stays_untouched(
+    world: World, resource: str, stack: Stack
+) -> None:
     world.register(resource, 20, 200)
-    world.put_action(resource, "mine", _NIGHTLY, 21)
+    world.put_action(resource, "mine", NIGHTLY, 21)
     assert stack.create(Target=_target(resource, 50, 900)) == "ROLLBACK_COMPLETE"
     assert f"{resource}|{READ}|dynamodb already exists" in stack.reasons()
     assert world.bounds(resource) == (20, 200)
@@ -269,9 +269,8 @@ def test_target_that_exists_already_makes_the_creation_fail_and_stays_untouched(
 
 
 def test_second_stack_with_the_same_target_is_refused_and_the_first_keeps_it(
-    world: World, make_stack: Callable[[], Stack]
+    world: World, resource: str, make_stack: Callable[[], Stack]
 ) -> None:
-    resource = f"table/{world.table(40, 41)}"
     assert make_stack().create(Target=_target(resource, 7, 900)) == "CREATE_COMPLETE"
     assert make_stack().create(Target=_target(resource, 8, 800)) == "ROLLBACK_COMPLETE"
     assert world.bounds(resource) == (7, 900)
@@ -300,19 +299,17 @@ def test_second_stack_with_the_same_target_is_refused_and_the_first_keeps_it(
     ],
 )
 def test_creation_that_fails_rolls_back_and_leaves_no_target(
-    world: World, stack: Stack, resources: Callable[[str], Resources], reason: str
+    world: World, resource: str, stack: Stack, resources: Callable[[str], Resources], reason: str
 ) -> None:
-    resource = f"table/{world.table(40, 41)}"
     assert stack.create(**resources(resource)) == "ROLLBACK_COMPLETE"
     assert reason in stack.reasons()
     assert _targets(world) == set(), "a target left over would make the next deploy fail with 'already exists'"
 
 
 def test_creation_that_failed_can_be_repeated_with_a_right_template(
-    world: World, make_stack: Callable[[], Stack]
+    resource: str, make_stack: Callable[[], Stack]
 ) -> None:
-    resource = f"table/{world.table(40, 41)}"
-    bad, good = (_target(resource, 7, 900, ScheduledActions=[_action("a", 9, None, text)]) for text in ("x", _NIGHTLY))
+    bad, good = (_target(resource, 7, 900, ScheduledActions=[_action("a", 9, None, text)]) for text in ("x", NIGHTLY))
     assert make_stack().create(Target=bad) == "ROLLBACK_COMPLETE"
     assert make_stack().create(Target=good) == "CREATE_COMPLETE"
 
@@ -325,9 +322,8 @@ def test_creation_that_failed_can_be_repeated_with_a_right_template(
     ],
 )
 def test_update_that_fails_rolls_back_bounds_actions_and_policy(
-    world: World, stack: Stack, broken: dict[str, Any]
+    world: World, resource: str, stack: Stack, broken: dict[str, Any]
 ) -> None:
-    resource = f"table/{world.table(40, 41)}"
     old = _target(resource, 7, 900, ScheduledActions=[_action("kept", 9), _action("changed", 10)])
     stack.create(Target=old, Policy=_policy("tracking", 60))
     actions = [_action("changed", 99), _action("added", 12)]
@@ -471,10 +467,7 @@ def test_table_with_lower_warm_throughput_in_the_template_fails_and_rolls_back(w
 
 def _keyed(key: str, name: str | None = None, **more: Any) -> Resources:
     table = _table("unused") | more
-    table["Properties"] |= {
-        "KeySchema": [{"AttributeName": key, "KeyType": "HASH"}],
-        "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"}],
-    }
+    table["Properties"] |= keyed(key)
     del table["Properties"]["TableName"]
     return table if name is None else table | {"Properties": table["Properties"] | {"TableName": name}}
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.local.world import DAY, HOUR, World, budget_text, index_definition, refused, units
+from tests.local.world import DAY, HOUR, World, attributes, budget_text, create_tables, index_definition, refused, units
 
 _INDEXES = {"by-city": (60, 61)}
 
@@ -162,10 +162,7 @@ def test_index_made_anew_under_its_old_name_has_its_own_fresh_budget(world: Worl
     world.dynamodb.update_table(TableName=table, GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "by-city"}}])
     world.dynamodb.update_table(
         TableName=table,
-        AttributeDefinitions=[
-            {"AttributeName": "id", "AttributeType": "S"},
-            {"AttributeName": "city", "AttributeType": "S"},
-        ],
+        AttributeDefinitions=attributes("id", "city"),
         GlobalSecondaryIndexUpdates=[{"Create": index_definition("by-city", 30, 31)}],
     )
     assert world.decreases(table, "by-city") == 0
@@ -177,12 +174,7 @@ def test_table_made_anew_under_its_old_name_has_a_fresh_budget(world: World) -> 
     table = world.table(40, 41)
     world.use_decreases(table)
     world.dynamodb.delete_table(TableName=table)
-    world.dynamodb.create_table(
-        TableName=table,
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-        ProvisionedThroughput=units(30, 31),
-    )
+    create_tables(world.dynamodb, units(30, 31), **{table: ["id"]})
     assert world.decreases(table) == 0
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 import threading
 import time
-import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,6 +15,7 @@ from botocore.config import Config
 from highwater_lab.local import CloudError, LocalCloud
 from highwater_lab.local.control import ACCOUNT
 from highwater_lab.local.lockstep import SeatClock
+from tests.local.world import create_function, create_tables, keyed, units
 
 # the one module of `make test` that talks to a local cloud
 pytestmark = [pytest.mark.quick, pytest.mark.xdist_group("driven clock")]
@@ -50,19 +49,7 @@ def handler(event, context):
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[LocalCloud]:
     with LocalCloud(clock="driven", starts_at=STARTS_AT) as made:
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w") as archive:
-            archive.writestr("tells.py", HANDLER)
-        functions = made.client("lambda")
-        functions.create_function(
-            FunctionName="tells",
-            Runtime="python3.12",
-            Role=f"arn:aws:iam::{ACCOUNT}:role/tells",
-            Handler="tells.handler",
-            Timeout=90,
-            Code={"ZipFile": packed.getvalue()},
-        )
-        functions.close()
+        create_function(made.client("lambda"), "tells", HANDLER, Timeout=90)
         # its log group is there from its first run on
         _invoke(made)
         yield made
@@ -75,21 +62,17 @@ def _begins_with_a_second(cloud: LocalCloud) -> None:
 
 
 def _invoke(cloud: LocalCloud, *, waits: bool = True, **event: Any) -> Any:
-    functions = cloud.client("lambda")
-    answer = functions.invoke(
+    answer = cloud.client("lambda").invoke(
         FunctionName="tells",
         InvocationType="RequestResponse" if waits else "Event",
         Payload=json.dumps(event).encode(),
     )
-    functions.close()
     return json.loads(answer["Payload"].read() or b"null")
 
 
 def _lines(cloud: LocalCloud, text: str) -> list[str]:
     """What the function printed that begins with *text*, oldest first."""
-    logs = cloud.client("logs")
-    events = logs.filter_log_events(logGroupName="/aws/lambda/tells")["events"]
-    logs.close()
+    events = cloud.client("logs").filter_log_events(logGroupName="/aws/lambda/tells")["events"]
     return [event["message"].strip() for event in events if event["message"].startswith(text)]
 
 
@@ -109,16 +92,8 @@ def test_clock_stands_still_until_it_is_stepped_by_whole_and_by_fractions_of_sec
 def test_cloud_begins_at_the_time_given_and_otherwise_at_a_monday() -> None:
     with LocalCloud(clock="driven") as one:
         assert one.status().now == datetime(2026, 1, 5, tzinfo=UTC)
-        table = {
-            "TableName": "orders",
-            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-            "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-            "BillingMode": "PAY_PER_REQUEST",
-        }
-        dynamodb = one.client("dynamodb")
-        made = dynamodb.create_table(**table)["TableDescription"]
-        dynamodb.close()
-        assert made["CreationDateTime"] == datetime(2026, 1, 5, tzinfo=UTC)
+        made = one.client("dynamodb").create_table(TableName="orders", **keyed("pk"), BillingMode="PAY_PER_REQUEST")
+        assert made["TableDescription"]["CreationDateTime"] == datetime(2026, 1, 5, tzinfo=UTC)
 
 
 def test_function_sees_the_cloud_s_time_and_its_sleep_moves_the_clock_for_who_waits_for_it(cloud: LocalCloud) -> None:
@@ -196,7 +171,6 @@ def test_schedules_run_at_their_own_minutes_on_the_way(cloud: LocalCloud) -> Non
         f"ran from {hour + minute * 60} to {hour + minute * 60 + 3}" for minute in (15, 30, 45, 60)
     ]
     scheduler.delete_schedule(Name="quarters")
-    scheduler.close()
 
 
 def test_jobs_work_one_at_a_time_in_the_order_of_their_moments(cloud: LocalCloud) -> None:
@@ -219,12 +193,7 @@ def test_jobs_work_one_at_a_time_in_the_order_of_their_moments(cloud: LocalCloud
 
 def test_pauses_of_an_sdk_s_retries_are_in_the_cloud_s_time(cloud: LocalCloud) -> None:
     dynamodb = cloud.client("dynamodb", Config(retries={"mode": "standard", "total_max_attempts": 12}))
-    dynamodb.create_table(
-        TableName="small",
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        ProvisionedThroughput={"ReadCapacityUnits": 1, "WriteCapacityUnits": 1},
-    )
+    create_tables(dynamodb, units(1, 1), small=["pk"])
     cloud.step(60)
     begun = _now(cloud)
 
@@ -237,7 +206,6 @@ def test_pauses_of_an_sdk_s_retries_are_in_the_cloud_s_time(cloud: LocalCloud) -
     # the bucket of 300 units is empty after as many items; those after it wait for a second each
     assert 4 <= took < 40
     assert _now(cloud) == begun + took
-    dynamodb.close()
 
 
 def test_job_that_fails_lets_the_others_end_and_its_error_comes_out(cloud: LocalCloud) -> None:
@@ -318,7 +286,6 @@ def test_message_of_a_queue_is_hidden_for_its_time_of_the_clock(cloud: LocalClou
     cloud.step(20)
     assert received() == [sent_ms]
     sqs.delete_queue(QueueUrl=url)
-    sqs.close()
 
 
 def test_messages_of_topics_rules_and_failed_functions_are_sent_by_the_clock(cloud: LocalCloud) -> None:
@@ -357,5 +324,3 @@ def test_messages_of_topics_rules_and_failed_functions_are_sent_by_the_clock(clo
     events.delete_rule(Name="tells")
     for url, _arn in queues.values():
         sqs.delete_queue(QueueUrl=url)
-    for client in (sqs, sns, events, functions):
-        client.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -11,18 +11,12 @@ import pytest
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT, REGION
-from tests.local.world import refused, stack_status
+from tests.local.world import OF_LAMBDA, keyed, policy, refused, stack_status, units
 
 pytestmark = pytest.mark.xdist_group("express cloud")
-
+CLOUD = {"is_strict": True, "has_instant_updates": False}
 EXPRESS = {"Mode": "EXPRESS"}
 READY = "Resource operation completed using Express Mode. It may continue becoming available in the background."
-
-
-@pytest.fixture(scope="module")
-def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(clock="driven", is_strict=True) as running:
-        yield running
 
 
 def _table(name: str, *, key: str = "id", writes: int = 4) -> dict[str, Any]:
@@ -30,9 +24,8 @@ def _table(name: str, *, key: str = "id", writes: int = 4) -> dict[str, Any]:
         "Type": "AWS::DynamoDB::Table",
         "Properties": {
             **({"TableName": name} if name else {}),
-            "KeySchema": [{"AttributeName": key, "KeyType": "HASH"}],
-            "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"}],
-            "ProvisionedThroughput": {"ReadCapacityUnits": 3, "WriteCapacityUnits": writes},
+            **keyed(key),
+            "ProvisionedThroughput": units(3, writes),
         },
     }
 
@@ -223,25 +216,21 @@ def handler(event, context):
     except ClientError as error:
         return [error.response["Error"]["Code"], error.response["Error"]["Message"]]
 """
-TRUST = {
-    "Version": "2012-10-17",
-    "Statement": [
-        {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"},
-    ],
-}
 
 
 def _role_and_function(*actions: str) -> dict[str, Any]:
-    statement = {"Effect": "Allow", "Action": list(actions), "Resource": "*"}
-    policy = {"Version": "2012-10-17", "Statement": [statement]}
     return {
         "Role": {
             "Type": "AWS::IAM::Role",
-            "Properties": {"RoleName": "describing", "AssumeRolePolicyDocument": TRUST},
+            "Properties": {"RoleName": "describing", "AssumeRolePolicyDocument": OF_LAMBDA},
         },
         "Policy": {
             "Type": "AWS::IAM::Policy",
-            "Properties": {"PolicyName": "some", "PolicyDocument": policy, "Roles": [{"Ref": "Role"}]},
+            "Properties": {
+                "PolicyName": "some",
+                "PolicyDocument": policy({"Action": list(actions), "Resource": "*"}),
+                "Roles": [{"Ref": "Role"}],
+            },
         },
         "Function": {
             "Type": "AWS::Lambda::Function",

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT
-from tests.local.world import refused, stack_status, unique
+from tests.local.world import Stack, create_function, policy, refused, trusting, unique
 
 pytestmark = pytest.mark.xdist_group("function roles")
+CLOUD = {"is_strict": True}
+HANDLER = "def handler(event, context): pass"
 TEXT = "The role defined for the function cannot be assumed by Lambda."
 LAMBDA = {"Service": "lambda.amazonaws.com"}
 Statement = dict[str, Any]
@@ -46,36 +46,20 @@ UNTRUSTING = [
 ]
 
 
-@pytest.fixture(scope="module")
-def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(clock="driven", has_instant_updates=True, is_strict=True) as running:
-        yield running
-
-
 @pytest.fixture
-def functions(cloud: LocalCloud) -> Iterator[Any]:
-    client = cloud.client("lambda")
-    yield client
-    client.close()
+def functions(cloud: LocalCloud) -> Any:
+    return cloud.client("lambda")
 
 
 def _role(iam: Any, statements: list[Statement]) -> str:
-    trust = json.dumps({"Version": "2012-10-17", "Statement": statements})
+    trust = json.dumps(policy(*statements))
     return str(iam.create_role(RoleName=unique("role"), AssumeRolePolicyDocument=trust)["Role"]["Arn"])
 
 
 def _create(functions: Any, role: str) -> str:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("index.py", "def handler(event, context): pass")
-    made = functions.create_function(
-        FunctionName=unique("function"),
-        Runtime="python3.12",
-        Role=role,
-        Handler="index.handler",
-        Code={"ZipFile": packed.getvalue()},
-    )
-    return str(made["FunctionName"])
+    name = unique("function")
+    create_function(functions, name, HANDLER, Role=role)
+    return name
 
 
 @pytest.mark.parametrize("statements", TRUSTING)
@@ -104,32 +88,23 @@ def test_function_changes_to_a_role_that_trusts_lambda(iam: Any, functions: Any)
     assert functions.get_function_configuration(FunctionName=name)["Role"] == other
 
 
-def _template(service: str) -> str:
-    trust = {"Version": "2012-10-17", "Statement": [_statement({"Service": service})]}
-    function = {
-        "Role": {"Fn::GetAtt": [f"{service[:6].title()}Role", "Arn"]},
-        "Runtime": "python3.12",
-        "Handler": "index.handler",
-        "Code": {"ZipFile": "def handler(event, context): pass"},
-    }
-    role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": trust}}
-    resources = {f"{service[:6].title()}Role": role, "Runs": {"Type": "AWS::Lambda::Function", "Properties": function}}
-    return json.dumps({"Resources": resources})
-
-
-def test_stack_with_a_role_that_does_not_trust_lambda_fails(cloud: LocalCloud) -> None:
-    cloudformation = cloud.client("cloudformation")
-
-    def deploy(act: Any, stack: str, service: str) -> tuple[str, list[str]]:
-        act(StackName=stack, TemplateBody=_template(service), Capabilities=["CAPABILITY_IAM"])
-        status = stack_status(cloudformation, stack)
-        events = cloudformation.describe_stack_events(StackName=stack)["StackEvents"]
-        failed = [event for event in events if event["ResourceStatus"].endswith("_FAILED")]
-        return status, [event["ResourceStatusReason"] for event in failed]
+def test_stack_with_a_role_that_does_not_trust_lambda_fails(make_stack: Callable[[], Stack]) -> None:
+    def resources(service: str) -> dict[str, Any]:
+        role = f"{service.title()}Role"
+        trust = trusting(Service=f"{service}.amazonaws.com")
+        function = {
+            "Role": {"Fn::GetAtt": [role, "Arn"]},
+            "Runtime": "python3.12",
+            "Handler": "index.handler",
+            "Code": {"ZipFile": HANDLER},
+        }
+        return {
+            role: {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": trust}},
+            "Runs": {"Type": "AWS::Lambda::Function", "Properties": function},
+        }
 
     reason = f"{TEXT} (Service: Lambda, Status Code: 400, InvalidParameterValueException)"
-    create, update = cloudformation.create_stack, cloudformation.update_stack
-    assert deploy(create, "untrusting", "events.amazonaws.com") == ("ROLLBACK_COMPLETE", [reason])
-    assert deploy(create, "trusting", "lambda.amazonaws.com") == ("CREATE_COMPLETE", [])
-    assert deploy(update, "trusting", "events.amazonaws.com") == ("UPDATE_ROLLBACK_COMPLETE", [reason])
-    cloudformation.close()
+    stack = make_stack()
+    assert make_stack().deploy(**resources("events")) == ("ROLLBACK_COMPLETE", [reason])
+    assert stack.deploy(**resources("lambda")) == ("CREATE_COMPLETE", [])
+    assert stack.deploy(**resources("events")) == ("UPDATE_ROLLBACK_COMPLETE", [reason])

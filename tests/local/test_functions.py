@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import zipfile
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -13,9 +11,10 @@ from typing import Any
 import pytest
 
 from highwater_lab.local import LocalCloud
+from highwater_lab.local.control import ACCOUNT
+from tests.local.world import Stack, create_function
 
 pytestmark = pytest.mark.xdist_group("cloud-functions")
-ACCOUNT = "000000000000"
 HANDLER = """
 import json
 
@@ -51,29 +50,15 @@ def handler(event, context):
 """
 
 
-def _create(functions: Any, name: str, code: str) -> None:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr(f"{name}.py", code)
-    functions.create_function(
-        FunctionName=name,
-        Runtime="python3.12",
-        Role=f"arn:aws:iam::{ACCOUNT}:role/{name}",
-        Handler=f"{name}.handler",
-        Code={"ZipFile": packed.getvalue()},
-    )
-
-
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[LocalCloud]:
     with LocalCloud(clock="driven") as made:
         functions = made.client("lambda")
-        _create(functions, "sells", HANDLER)
+        create_function(functions, "sells", HANDLER)
         # the clock of the cloud is far from the machine's
         made.advance(timedelta(days=3))
         for sold in (7, 41):
             functions.invoke(FunctionName="sells", Payload=json.dumps({"sold": sold}).encode())
-        functions.close()
         yield made
 
 
@@ -119,26 +104,23 @@ def test_function_of_a_stack_invokes_itself_as_often_as_its_template_allows(
         "Code": {"ZipFile": CHAIN},
         "Timeout": 60,
     }
-    cloudformation, functions, logs = (cloud.client(service) for service in ("cloudformation", "lambda", "logs"))
-    changed = properties | {"RecursiveLoop": recursion}
-    for each, change in ((properties, "create"), (changed, "update")):
-        template = json.dumps({"Resources": {"Chain": {"Type": "AWS::Lambda::Function", "Properties": each}}})
-        getattr(cloudformation, f"{change}_stack")(StackName=name, TemplateBody=template)
-        waiter = cloudformation.get_waiter(f"stack_{change}_complete")
-        waiter.wait(StackName=name, WaiterConfig={"Delay": 1})
-    functions.invoke(FunctionName=name, InvocationType="Event", Payload=json.dumps({"left": 20}).encode())
+    stack = Stack(cloud.client("cloudformation"))
+    for each, status in (
+        (properties, "CREATE_COMPLETE"),
+        (properties | {"RecursiveLoop": recursion}, "UPDATE_COMPLETE"),
+    ):
+        assert stack.deploy(Chain={"Type": "AWS::Lambda::Function", "Properties": each}) == (status, [])
+    cloud.client("lambda").invoke(FunctionName=name, InvocationType="Event", Payload=json.dumps({"left": 20}).encode())
     cloud.step(0)
-    events = logs.filter_log_events(logGroupName=f"/aws/lambda/{name}")["events"]
+    events = cloud.client("logs").filter_log_events(logGroupName=f"/aws/lambda/{name}")["events"]
     said = " ".join(event["message"] for event in events)
     assert ("the chain has ended" in said) is ends
-    for client in (cloudformation, functions, logs):
-        client.close()
 
 
 def test_log_of_a_function_that_somebody_deleted_is_made_again_only_where_lambda_makes_it(cloud: LocalCloud) -> None:
     """A function that may only write to its own group cannot make it again."""
     functions, logs = cloud.client("lambda"), cloud.client("logs")
-    _create(functions, "shop", "def handler(event, context):\n    print('open')\n")
+    create_function(functions, "shop", "def handler(event, context):\n    print('open')\n")
     for group in ("/aws/lambda/shop", "/shop/log"):
         if group == "/shop/log":
             logs.create_log_group(logGroupName=group)
@@ -149,17 +131,13 @@ def test_log_of_a_function_that_somebody_deleted_is_made_again_only_where_lambda
     groups = {group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]}
     assert "/aws/lambda/shop" in groups
     assert "/shop/log" not in groups
-    functions.close()
-    logs.close()
 
 
 def test_log_of_a_function_carries_the_time_of_the_clouds_clock(cloud: LocalCloud) -> None:
-    logs = cloud.client("logs")
     since = cloud.status().now - timedelta(minutes=9)
-    events = logs.filter_log_events(
+    events = cloud.client("logs").filter_log_events(
         logGroupName="/aws/lambda/sells", startTime=int(since.timestamp() * 1000), filterPattern='"plain text"'
     )["events"]
-    logs.close()
     assert [event["message"] for event in events] == ["plain text", "plain text"]
     assert all(0 <= event["timestamp"] / 1000 - since.timestamp() <= 600 for event in events)
 
@@ -178,7 +156,7 @@ def test_printed_metrics_are_there_with_each_set_of_dimensions(cloud: LocalCloud
 
 
 def test_runs_that_a_schedule_starts_are_counted(cloud: LocalCloud) -> None:
-    _create(cloud.client("lambda"), "ticks", "def handler(event, context): pass")
+    create_function(cloud.client("lambda"), "ticks", "def handler(event, context): pass")
     cloud.client("scheduler").create_schedule(
         Name="ticks",
         FlexibleTimeWindow={"Mode": "OFF"},
@@ -197,7 +175,7 @@ def test_runs_that_a_schedule_starts_are_counted(cloud: LocalCloud) -> None:
 
 def test_lines_of_pythons_logging_are_in_the_functions_log_as_lambda_writes_them(cloud: LocalCloud) -> None:
     functions = cloud.client("lambda")
-    _create(functions, "logs", LOGGING)
+    create_function(functions, "logs", LOGGING)
     requests = [
         json.loads(functions.invoke(FunctionName="logs", Payload=json.dumps({"left": left}).encode())["Payload"].read())
         for left in (7, 0)
@@ -230,8 +208,7 @@ def handler(event, context):
 @pytest.mark.parametrize("mode", ["INLINE", "DISTRIBUTED"])
 def test_functions_of_a_map_run_at_the_same_time_each_by_its_own_pauses(cloud: LocalCloud, mode: str) -> None:
     """The clock waits for all of them, not for the first that sleeps."""
-    _create(functions := cloud.client("lambda"), f"naps-{mode}", NAPS)
-    functions.update_function_configuration(FunctionName=f"naps-{mode}", Timeout=60, Handler=f"naps-{mode}.handler")
+    create_function(cloud.client("lambda"), f"naps-{mode}", NAPS, Timeout=60)
     work = {"Type": "Task", "Resource": f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:naps-{mode}", "End": True}
     processor = {"ProcessorConfig": {"Mode": mode}, "StartAt": "Nap", "States": {"Nap": work}}
     naps = {"Type": "Map", "ItemsPath": "$.naps", "ItemProcessor": processor, "Next": "Rest"}
@@ -250,13 +227,12 @@ def test_functions_of_a_map_run_at_the_same_time_each_by_its_own_pauses(cloud: L
     done = states.describe_execution(executionArn=run)
     assert done["status"] == "SUCCEEDED"
     assert [(nap, round(took, 1)) for nap, took in json.loads(done["output"])] == [(7, 14.0), (3, 12.0), (11, 11.0)]
-    states.close()
 
 
 def test_function_that_fails_is_retried_while_the_clock_runs() -> None:
     with LocalCloud(speed=1_000) as cloud:
         functions, logs = cloud.client("lambda"), cloud.client("logs")
-        _create(functions, "fails", "def handler(event, context):\n    raise ValueError(event['sold'])\n")
+        create_function(functions, "fails", "def handler(event, context):\n    raise ValueError(event['sold'])\n")
         functions.invoke(FunctionName="fails", InvocationType="Event", Payload=json.dumps({"sold": 43}).encode())
         starts: list[Any] = []
         # one and two minutes of the cloud are a fifth of a second; pytest's time limit ends this if they never pass

@@ -9,7 +9,7 @@ import boto3
 import pytest
 
 from highwater_lab.local import LocalCloud
-from tests.local.world import INDEX_READ, INDEX_WRITE, READ, WRITE, Stack, World, index_definition, key, unique
+from tests.local.world import INDEX_READ, INDEX_WRITE, READ, WRITE, Stack, World, key, keyed, projecting, unique
 
 Resources = dict[str, Any]
 
@@ -33,17 +33,14 @@ def _global_table(
     properties: Resources = {
         "TableName": name,
         "BillingMode": "PROVISIONED",
-        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+        **keyed("id", others=[] if index is None else ["city"]),
         "WriteProvisionedThroughputSettings": {"WriteCapacityAutoScalingSettings": write},
         "Replicas": [replica],
     }
     if index is not None:
-        properties["AttributeDefinitions"].append({"AttributeName": "city", "AttributeType": "S"})
-        definition = {name: value for name, value in index_definition("by-city", 1, 1).items() if "Through" not in name}
-        properties["GlobalSecondaryIndexes"] = [
-            definition | {"WriteProvisionedThroughputSettings": {"WriteCapacityAutoScalingSettings": index[1]}}
-        ]
+        written = {"WriteCapacityAutoScalingSettings": index[1]}
+        definition = projecting("by-city", "city", WriteProvisionedThroughputSettings=written)
+        properties["GlobalSecondaryIndexes"] = [definition]
         replica["GlobalSecondaryIndexes"] = [
             {"IndexName": "by-city", "ReadProvisionedThroughputSettings": {"ReadCapacityAutoScalingSettings": index[0]}}
         ]
@@ -160,5 +157,3 @@ def test_global_table_has_its_replicas_with_their_own_targets_for_as_long_as_the
     assert (seen_there(), _targets_of(world, table)) == ({}, set())
     with pytest.raises(dynamodb.exceptions.ResourceNotFoundException):
         dynamodb.describe_table(TableName=table)
-    dynamodb.close()
-    autoscaling.close()

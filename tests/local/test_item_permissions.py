@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +12,10 @@ import pytest
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT, REGION
-from tests.local.world import TRUST, dynamodb_as, refused, units
+from tests.local.world import TRUST, dynamodb_as, keyed, policy, projecting, refused, unique, units
 
 pytestmark = pytest.mark.xdist_group("item permissions")
+CLOUD = {"is_strict": True}
 ORDERS = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/orders"
 BY_DAY = f"{ORDERS}/index/by-day"
 KEY = {"pk": {"S": "7"}}
@@ -46,57 +46,37 @@ class Caller:
 AsRole = Callable[..., Caller]
 
 
-@pytest.fixture(scope="module")
-def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(clock="driven", has_instant_updates=True, is_strict=True) as running:
-        dynamodb = running.client("dynamodb")
-        dynamodb.create_table(
-            TableName="orders",
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "day")],
-            ProvisionedThroughput=units(50, 60),
-            GlobalSecondaryIndexes=[
-                {
-                    "IndexName": "by-day",
-                    "KeySchema": [{"AttributeName": "day", "KeyType": "HASH"}],
-                    "Projection": {"ProjectionType": "ALL"},
-                    "ProvisionedThroughput": units(50, 60),
-                }
-            ],
-        )
-        dynamodb.close()
-        yield running
+@pytest.fixture(scope="module", autouse=True)
+def _orders(clients: dict[str, Any]) -> None:
+    clients["dynamodb"].create_table(
+        TableName="orders",
+        **keyed("pk", others=["day"]),
+        ProvisionedThroughput=units(50, 60),
+        GlobalSecondaryIndexes=[projecting("by-day", "day", ProvisionedThroughput=units(50, 60))],
+    )
 
 
 @pytest.fixture(autouse=True)
-def _items_are_there(cloud: LocalCloud) -> None:
+def _items_are_there(clients: dict[str, Any]) -> None:
     """Whatever tests before have written and deleted."""
-    dynamodb = cloud.client("dynamodb")
     for item in (ITEM, {"pk": {"S": "11"}}):
-        dynamodb.put_item(TableName="orders", Item=item)
-    dynamodb.close()
+        clients["dynamodb"].put_item(TableName="orders", Item=item)
 
 
 @pytest.fixture(scope="module")
-def as_role(cloud: LocalCloud) -> Iterator[AsRole]:
+def as_role(cloud: LocalCloud) -> AsRole:
     """Make a role that may do some actions on a resource, and a client of DynamoDB with its credentials."""
     iam, sts = cloud.client("iam"), cloud.client("sts")
-    numbers, made = itertools.count(1), []
 
     def caller(actions: list[str], resource: str = ORDERS, condition: dict[str, Any] | None = None) -> Caller:
-        name = f"role-{next(numbers)}"
+        name = unique("role")
         iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(TRUST))
-        statement: dict[str, Any] = {"Effect": "Allow", "Resource": resource}
-        statement["Action"] = [f"dynamodb:{action}" for action in actions]
+        statement: dict[str, Any] = {"Resource": resource, "Action": [f"dynamodb:{action}" for action in actions]}
         statement |= {"Condition": condition} if condition else {}
-        document = {"Version": "2012-10-17", "Statement": [statement]}
-        iam.put_role_policy(RoleName=name, PolicyName="items", PolicyDocument=json.dumps(document))
-        made.append(dynamodb_as(cloud, sts, name))
-        return Caller(name, made[-1])
+        iam.put_role_policy(RoleName=name, PolicyName="items", PolicyDocument=json.dumps(policy(statement)))
+        return Caller(name, dynamodb_as(cloud, sts, name))
 
-    yield caller
-    for each in (iam, sts, *made):
-        each.close()
+    return caller
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,6 @@ def cloud() -> Iterator[LocalCloud]:
         for number in range(ITEMS):
             item = {"pk": {"S": f"order-{number}"}, "n": {"N": str(number)}, "x": {"S": "y" * 1_900}}
             dynamodb.put_item(TableName="orders", Item=item)
-        dynamodb.close()
         yield running
 
 

@@ -27,8 +27,6 @@ def cloud() -> Iterator[LocalCloud]:
         dynamodb, s3 = running.client("dynamodb"), running.client("s3")
         create_tables(dynamodb, units(5_000, 5_000), orders=["pk"], leases=["table", "item"])
         s3.create_bucket(Bucket="exports")
-        dynamodb.close()
-        s3.close()
         yield running
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,9 +10,11 @@ import pytest
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT
+from tests.local.world import create_function
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("driven clock")]
 STARTS_AT = datetime(2026, 3, 2, 7, 59, 30, tzinfo=UTC)
+CLOUD = {"starts_at": STARTS_AT, "has_instant_updates": False}
 # tells what it was given and when, and does what the first message asks for
 HANDLER = """
 import json, time
@@ -37,18 +36,8 @@ class Queue:
     def __init__(self, cloud: LocalCloud, name: str, attributes: dict[str, str], **mapping: Any) -> None:
         self._cloud, self._sqs = cloud, cloud.client("sqs")
         self._function = name.partition(".")[0]
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w") as archive:
-            archive.writestr("takes.py", HANDLER)
         functions = cloud.client("lambda")
-        functions.create_function(
-            FunctionName=self._function,
-            Runtime="python3.12",
-            Role=f"arn:aws:iam::{ACCOUNT}:role/takes",
-            Handler="takes.handler",
-            Timeout=90,
-            Code={"ZipFile": packed.getvalue()},
-        )
+        create_function(functions, self._function, HANDLER, Timeout=90)
         self.url = self._sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
         self.mapping = functions.create_event_source_mapping(
             EventSourceArn=f"arn:aws:sqs:us-east-1:{ACCOUNT}:{name}",
@@ -56,7 +45,6 @@ class Queue:
             FunctionResponseTypes=["ReportBatchItemFailures"],
             **mapping,
         )["UUID"]
-        functions.close()
         self.began = cloud.status().now.timestamp()
 
     def send(self, numbers: range, *, group: str | None = None, **asked: Any) -> None:
@@ -69,10 +57,12 @@ class Queue:
 
     def took(self) -> list[tuple[float, list[int]]]:
         """The batches, each with the seconds since the queue was made, to the millisecond."""
-        logs = self._cloud.client("logs")
-        pages = logs.get_paginator("filter_log_events").paginate(logGroupName=f"/aws/lambda/{self._function}")
+        pages = (
+            self._cloud.client("logs")
+            .get_paginator("filter_log_events")
+            .paginate(logGroupName=f"/aws/lambda/{self._function}")
+        )
         lines = [event["message"] for page in pages for event in page["events"]]
-        logs.close()
         batches = [json.loads(line) for line in lines if line.startswith('["took"')]
         return sorted((round(at - self.began, 3), numbers) for _, at, numbers in batches)
 
@@ -84,16 +74,7 @@ class Queue:
 
     def close(self) -> None:
         """Have the queue start nothing more."""
-        functions = self._cloud.client("lambda")
-        functions.delete_event_source_mapping(UUID=self.mapping)
-        functions.close()
-        self._sqs.close()
-
-
-@pytest.fixture(scope="module")
-def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(clock="driven", starts_at=STARTS_AT) as made:
-        yield made
+        self._cloud.client("lambda").delete_event_source_mapping(UUID=self.mapping)
 
 
 def test_batch_goes_when_it_is_full_or_the_window_has_passed_and_few_enough_are_under_way(cloud: LocalCloud) -> None:
@@ -155,7 +136,6 @@ def test_returned_message_comes_back_after_its_visibility_and_at_the_end_to_the_
     (letter,) = sqs.receive_message(QueueUrl=letters)["Messages"]
     assert json.loads(letter["Body"]) == {"n": 0, "returns": True}
     queue.close()
-    sqs.close()
 
 
 def test_messages_that_are_returned_at_once_do_not_hold_the_clock(cloud: LocalCloud) -> None:

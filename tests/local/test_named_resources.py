@@ -2,48 +2,31 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from highwater_lab.local.control import ACCOUNT, REGION
-from tests.local.world import World, client, index_definition, refused, stack_status, unique, units
+from tests.local.world import (
+    Stack,
+    World,
+    attributes,
+    client,
+    index_definition,
+    keyed,
+    projecting,
+    refused,
+    unique,
+    units,
+)
 
-Outcome = tuple[str, list[str]]
-Deploy = Callable[..., Outcome]
-
-
-@pytest.fixture
-def deploy(world: World, clients: dict[str, Any]) -> Iterator[Deploy]:
-    """Create the stack of that name, or update it; how it ended, and why resources failed, the newest first."""
-    cloudformation, names = clients["cloudformation"], set()
-    del world  # forgets tables
-
-    def run(name: str, **resources: dict[str, Any]) -> Outcome:
-        act = cloudformation.update_stack if name in names else cloudformation.create_stack
-        names.add(name)
-        act(StackName=name, TemplateBody=json.dumps({"Resources": resources}))
-        status = stack_status(cloudformation, name)
-        events = cloudformation.describe_stack_events(StackName=name)["StackEvents"]
-        failed = [event for event in events if event["ResourceStatus"].endswith("_FAILED")]
-        return status, [event["ResourceStatusReason"] for event in failed]
-
-    yield run
-    for name in names:
-        cloudformation.delete_stack(StackName=name)
-        cloudformation.get_waiter("stack_delete_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
+MakeStack = Callable[[], Stack]
 
 
 def _table(name: str, *indexes: str) -> dict[str, Any]:
-    attributes = ["id", *(["city"] if indexes else [])]
-    properties: dict[str, Any] = {
-        "TableName": name,
-        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-        "AttributeDefinitions": [{"AttributeName": each, "AttributeType": "S"} for each in attributes],
-        "ProvisionedThroughput": units(40, 41),
-    }
+    properties = {"TableName": name, **keyed("id", others=["city"] if indexes else [])}
+    properties["ProvisionedThroughput"] = units(40, 41)
     if indexes:
         properties["GlobalSecondaryIndexes"] = [index_definition(index, 7, 8) for index in indexes]
     return {"Type": "AWS::DynamoDB::Table", "Properties": properties}
@@ -57,13 +40,13 @@ def _alarm(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("resource", [_table, _alarm], ids=["table", "alarm"])
 def test_name_that_is_taken_is_refused_in_another_stack(
-    deploy: Deploy, resource: Callable[[str], dict[str, Any]]
+    make_stack: MakeStack, resource: Callable[[str], dict[str, Any]]
 ) -> None:
-    name, first, second = unique("taken"), unique("stack"), unique("stack")
-    assert deploy(first, Named=resource(name)) == ("CREATE_COMPLETE", [])
-    assert deploy(second, Named=resource(name)) == ("ROLLBACK_COMPLETE", [f"{name} already exists"])
+    name = unique("taken")
+    assert make_stack().deploy(Named=resource(name)) == ("CREATE_COMPLETE", [])
+    assert make_stack().deploy(Named=resource(name)) == ("ROLLBACK_COMPLETE", [f"{name} already exists"])
     # the stack that failed has not taken it away
-    assert deploy(unique("stack"), Named=resource(name))[1] == [f"{name} already exists"]
+    assert make_stack().deploy(Named=resource(name))[1] == [f"{name} already exists"]
 
 
 @pytest.mark.parametrize(
@@ -73,8 +56,8 @@ def test_name_that_is_taken_is_refused_in_another_stack(
         ("a b c", "satisfy regular expression pattern: [a-zA-Z0-9_.-]+"),
     ],
 )
-def test_name_that_no_table_can_have_is_refused(deploy: Deploy, name: str, unmet: str) -> None:
-    assert deploy(unique("stack"), Named=_table(name)) == (
+def test_name_that_no_table_can_have_is_refused(make_stack: MakeStack, name: str, unmet: str) -> None:
+    assert make_stack().deploy(Named=_table(name)) == (
         "ROLLBACK_COMPLETE",
         [
             f"1 validation error detected: Value '{name}' at 'tableName' failed to satisfy constraint: Member must "
@@ -96,37 +79,33 @@ def _misnamed(name: str, place: str, unmet: str) -> str:
 
 
 @pytest.mark.parametrize(("name", "unmet"), UNMET, ids=["short", "long", "blank"])
-def test_name_that_no_index_can_have_is_refused_in_a_stack(deploy: Deploy, name: str, unmet: str) -> None:
+def test_name_that_no_index_can_have_is_refused_in_a_stack(make_stack: MakeStack, name: str, unmet: str) -> None:
     suffix = "(Service: DynamoDb, Status Code: 400, ValidationException)"
     text = _misnamed(name, "globalSecondaryIndexes.1.member.indexName", unmet)
-    assert deploy(unique("stack"), Table=_table(unique("indexed"), name)) == ("ROLLBACK_COMPLETE", [f"{text} {suffix}"])
-    table, stack = unique("indexed"), unique("stack")
-    assert deploy(stack, Table=_table(table, "x" * 255)) == ("CREATE_COMPLETE", [])
+    assert make_stack().deploy(Table=_table(unique("indexed"), name)) == ("ROLLBACK_COMPLETE", [f"{text} {suffix}"])
+    table, stack = unique("indexed"), make_stack()
+    assert stack.deploy(Table=_table(table, "x" * 255)) == ("CREATE_COMPLETE", [])
     text = _misnamed(name, "globalSecondaryIndexUpdates.1.member.create.indexName", unmet)
-    assert deploy(stack, Table=_table(table, "x" * 255, name)) == ("UPDATE_ROLLBACK_COMPLETE", [f"{text} {suffix}"])
+    assert stack.deploy(Table=_table(table, "x" * 255, name)) == ("UPDATE_ROLLBACK_COMPLETE", [f"{text} {suffix}"])
 
 
 @pytest.mark.parametrize(("name", "unmet"), UNMET[1:], ids=["long", "blank"])
 def test_name_that_no_index_can_have_is_refused(world: World, name: str, unmet: str) -> None:
-    attributes = [{"AttributeName": each, "AttributeType": "S"} for each in ("id", "city")]
     table = world.table(40, 41)
     place = "globalSecondaryIndexUpdates.1.member.create.indexName"
     with refused("ValidationException", _misnamed(name, place, unmet)):
         world.dynamodb.update_table(
             TableName=table,
-            AttributeDefinitions=attributes,
+            AttributeDefinitions=attributes("id", "city"),
             GlobalSecondaryIndexUpdates=[{"Create": index_definition(name, 7, 8)}],
         )
     properties = _table(unique("indexed"), name)["Properties"]
     with refused("ValidationException", _misnamed(name, "globalSecondaryIndexes.1.member.indexName", unmet)):
         world.dynamodb.create_table(**properties)
     del properties["GlobalSecondaryIndexes"]
-    local = {"IndexName": name, "Projection": {"ProjectionType": "ALL"}}
-    schema = [{"AttributeName": "id", "KeyType": "HASH"}, {"AttributeName": "city", "KeyType": "RANGE"}]
-    properties |= {"KeySchema": [schema[0], {"AttributeName": "day", "KeyType": "RANGE"}]}
-    properties["AttributeDefinitions"].append({"AttributeName": "day", "AttributeType": "S"})
+    properties |= keyed("id", "day", others=["city"])
     with refused("ValidationException", _misnamed(name, "localSecondaryIndexes.1.member.indexName", unmet)):
-        world.dynamodb.create_table(**properties, LocalSecondaryIndexes=[local | {"KeySchema": schema}])
+        world.dynamodb.create_table(**properties, LocalSecondaryIndexes=[projecting(name, "id", "city")])
 
 
 def test_everything_that_is_wrong_with_the_names_of_indexes_is_told_at_once(world: World) -> None:
@@ -147,11 +126,11 @@ def test_everything_that_is_wrong_with_the_names_of_indexes_is_told_at_once(worl
     ids=["two-new", "one-for-another", "two-gone"],
 )
 def test_stack_changes_one_index_of_a_table_in_an_update(
-    deploy: Deploy, world: World, before: list[str], after: list[str]
+    stack: Stack, world: World, before: list[str], after: list[str]
 ) -> None:
-    name, stack = unique("indexed"), unique("stack")
-    assert deploy(stack, Table=_table(name, *before)) == ("CREATE_COMPLETE", [])
-    assert deploy(stack, Table=_table(name, *after)) == (
+    name = unique("indexed")
+    assert stack.deploy(Table=_table(name, *before)) == ("CREATE_COMPLETE", [])
+    assert stack.deploy(Table=_table(name, *after)) == (
         "UPDATE_ROLLBACK_COMPLETE",
         ["Cannot perform more than one GSI creation or deletion in a single update"],
     )
@@ -159,13 +138,13 @@ def test_stack_changes_one_index_of_a_table_in_an_update(
     assert [index["IndexName"] for index in found] == before
 
 
-def test_stack_adds_indexes_one_after_another_and_makes_a_table_with_many(deploy: Deploy) -> None:
-    name, stack = unique("indexed"), unique("stack")
-    assert deploy(stack, Table=_table(name)) == ("CREATE_COMPLETE", [])
-    assert deploy(stack, Table=_table(name, "a-index")) == ("UPDATE_COMPLETE", [])
-    assert deploy(stack, Table=_table(name, "a-index", "b-index")) == ("UPDATE_COMPLETE", [])
+def test_stack_adds_indexes_one_after_another_and_makes_a_table_with_many(stack: Stack) -> None:
+    name = unique("indexed")
+    assert stack.deploy(Table=_table(name)) == ("CREATE_COMPLETE", [])
+    assert stack.deploy(Table=_table(name, "a-index")) == ("UPDATE_COMPLETE", [])
+    assert stack.deploy(Table=_table(name, "a-index", "b-index")) == ("UPDATE_COMPLETE", [])
     # another name makes another table
-    assert deploy(stack, Table=_table(unique("indexed"), "c-index", "d-index")) == ("UPDATE_COMPLETE", [])
+    assert stack.deploy(Table=_table(unique("indexed"), "c-index", "d-index")) == ("UPDATE_COMPLETE", [])
 
 
 @pytest.mark.parametrize("updates", [("Create", "Create"), ("Delete", "Create")], ids=["two-new", "one-for-another"])
@@ -176,17 +155,16 @@ def test_update_table_changes_one_index(world: World, updates: tuple[str, ...]) 
         for number, kind in enumerate(updates)
     ]
     text = "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table"
-    attributes = [{"AttributeName": name, "AttributeType": "S"} for name in ("id", "city")]
     with refused("LimitExceededException", text):
-        world.dynamodb.update_table(TableName=table, AttributeDefinitions=attributes, GlobalSecondaryIndexUpdates=asked)
+        world.dynamodb.update_table(
+            TableName=table, AttributeDefinitions=attributes("id", "city"), GlobalSecondaryIndexUpdates=asked
+        )
     assert [index["IndexName"] for index in world.described(table)["GlobalSecondaryIndexes"]] == ["old-index"]
 
 
 @pytest.fixture
-def ssm(world: World) -> Iterator[Any]:
-    made = client(world.cloud, "ssm")
-    yield made
-    made.close()
+def ssm(world: World) -> Any:
+    return client(world.cloud, "ssm")
 
 
 PREFIX = len(f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/")

@@ -6,7 +6,6 @@ import random
 from datetime import timedelta
 from typing import Any
 
-import boto3
 import pytest
 
 import highwater
@@ -14,6 +13,7 @@ from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.load import Load, steady
 from highwater_lab.local.lockstep import SeatClock
+from tests.local.world import SessionAt, create_tables, units
 
 pytestmark = pytest.mark.xdist_group("paced scans")
 READ = Dimension.READ
@@ -34,15 +34,7 @@ _WAYS: list[dict[str, Any]] = [
 def _fill(cloud: LocalCloud) -> int:
     """Make the table, with items from 100 bytes to 40 KB, some of them under one key; return how many there are."""
     dynamodb, numbers = cloud.client("dynamodb"), random.Random(20_261_123)  # noqa: S311 - the same items in each run
-    dynamodb.create_table(
-        TableName="orders",
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-        AttributeDefinitions=[
-            {"AttributeName": "pk", "AttributeType": "S"},
-            {"AttributeName": "sk", "AttributeType": "S"},
-        ],
-        ProvisionedThroughput={"ReadCapacityUnits": CAPACITY, "WriteCapacityUnits": 40_000},
-    )
+    create_tables(dynamodb, units(CAPACITY, 40_000), orders=["pk", "sk"])
     count = 4_000
     for first in range(0, count, 25):
         puts = []
@@ -57,13 +49,12 @@ def _fill(cloud: LocalCloud) -> int:
             }
             puts.append({"PutRequest": {"Item": item}})
         dynamodb.batch_write_item(RequestItems={"orders": puts})
-    dynamodb.close()
     return count
 
 
 def _scan(cloud: LocalCloud, clock: SeatClock, way: dict[str, Any]) -> tuple[float, int]:
     """Scan again and again for a minute; units per second, and how many items came."""
-    session: Any = _At(cloud)
+    session: Any = SessionAt(cloud)
     units, found, began = 0.0, 0, clock.time()
     while clock.time() < began + _SECONDS:
         for page in highwater.scan("orders", session=session, **way):
@@ -72,17 +63,6 @@ def _scan(cloud: LocalCloud, clock: SeatClock, way: dict[str, Any]) -> tuple[flo
             if clock.time() >= began + _SECONDS:
                 break
     return units / (clock.time() - began), found
-
-
-class _At:
-    """A session whose clients know the cloud."""
-
-    def __init__(self, cloud: LocalCloud) -> None:
-        self._arguments = cloud.client_arguments()
-
-    def client(self, service: str, **more: Any) -> Any:
-        make: Any = boto3.client
-        return make(service, **self._arguments | more)
 
 
 def test_each_scan_keeps_within_its_budget_and_nobody_else_is_throttled() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -13,19 +12,8 @@ from highwater_lab.local import LocalCloud
 from tests.local.world import HOUR, MINUTE, refused
 
 pytestmark = pytest.mark.xdist_group("rates")
+CLOUD = {"is_strict": True}
 ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1})
-NOW = 1_800_000_000
-THROTTLED = (
-    400,
-    {"content-type": "application/x-amz-json-1.1"},
-    b'{"__type": "ThrottlingException", "message": "Rate exceeded"}',
-)
-
-
-@pytest.fixture(scope="module")
-def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(clock="driven", is_strict=True) as running:
-        yield running
 
 
 @pytest.mark.parametrize(
@@ -45,7 +33,6 @@ def test_calls_that_come_too_fast_are_refused(
             getattr(client, operation)(**arguments)
             accepted += 1
     assert accepted >= limit
-    client.close()
 
 
 def test_datapoints_that_are_asked_for_too_fast_are_refused(cloud: LocalCloud) -> None:
@@ -62,4 +49,3 @@ def test_datapoints_that_are_asked_for_too_fast_are_refused(cloud: LocalCloud) -
     with refused("ThrottlingException", "Rate exceeded"):
         # 361 minutes of 500 metrics, most of them still to come
         client.get_metric_data(MetricDataQueries=queries, StartTime=now - 2 * HOUR, EndTime=now + 4 * HOUR + MINUTE)
-    client.close()

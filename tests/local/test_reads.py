@@ -2,45 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.local.world import World, refused
+from tests.local.world import World, attributes, index_definition, keyed, projecting, refused, units
 
 NUMBERS = ["16", "3", "200", "-5", "2.5"]
 IN_ORDER = ["-5", "2.5", "3", "16", "200"]
 
 
 @pytest.fixture
-def orders(world: World) -> Iterator[str]:
+def orders(world: World) -> str:
     """A table with a numeric sort key and an index that projects one attribute beside its keys."""
     name = "orders-by-number"
-    key = [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "number", "KeyType": "RANGE"}]
     world.dynamodb.create_table(
         TableName=name,
-        KeySchema=key,
-        AttributeDefinitions=[
-            {"AttributeName": "pk", "AttributeType": "S"},
-            {"AttributeName": "number", "AttributeType": "N"},
-            {"AttributeName": "state", "AttributeType": "S"},
-        ],
-        ProvisionedThroughput={"ReadCapacityUnits": 500, "WriteCapacityUnits": 600},
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "by_state",
-                "KeySchema": [{"AttributeName": "state", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["city"]},
-                "ProvisionedThroughput": {"ReadCapacityUnits": 70, "WriteCapacityUnits": 80},
-            }
-        ],
+        **keyed("pk", "number:N", others=["state"]),
+        ProvisionedThroughput=units(500, 600),
+        GlobalSecondaryIndexes=[projecting("by_state", "state", to=["city"], ProvisionedThroughput=units(70, 80))],
     )
     for number in NUMBERS:
         item = {"pk": {"S": "a"}, "number": {"N": number}, "state": {"S": "new"}, "sum": {"N": "7"}}
         world.dynamodb.put_item(TableName=name, Item=item)
-    yield name
-    world.dynamodb.delete_table(TableName=name)
+    return name
 
 
 def _numbers(items: list[dict[str, Any]]) -> list[str]:
@@ -66,24 +51,15 @@ def test_statement_reads_an_index(world: World, name: str) -> None:
     table = "orders_by_state"
     world.dynamodb.create_table(
         TableName=table,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": each, "AttributeType": "S"} for each in ("pk", "state")],
-        ProvisionedThroughput={"ReadCapacityUnits": 5, "WriteCapacityUnits": 6},
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "by_state",
-                "KeySchema": [{"AttributeName": "state", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "ALL"},
-                "ProvisionedThroughput": {"ReadCapacityUnits": 7, "WriteCapacityUnits": 8},
-            }
-        ],
+        **keyed("pk", others=["state"]),
+        ProvisionedThroughput=units(5, 6),
+        GlobalSecondaryIndexes=[projecting("by_state", "state", ProvisionedThroughput=units(7, 8))],
     )
     world.dynamodb.put_item(TableName=table, Item={"pk": {"S": "1"}, "state": {"S": "new"}})
     world.dynamodb.put_item(TableName=table, Item={"pk": {"S": "2"}, "state": {"S": "old"}})
     statement = "SELECT pk FROM index WHERE state='old'"
     found = world.dynamodb.execute_statement(Statement=statement.replace("index", name.format(table=table)))
     assert found["Items"] == [{"pk": {"S": "2"}}]
-    world.dynamodb.delete_table(TableName=table)
 
 
 KEY: dict[str, Any] = {"KeyConditionExpression": "#s = :s", "ExpressionAttributeNames": {"#s": "state"}}
@@ -141,23 +117,12 @@ def test_what_an_index_can_give_is_answered(world: World, orders: str) -> None:
 def test_projections_that_contradict_themselves_are_refused(
     world: World, orders: str, projection: dict[str, Any], told: str
 ) -> None:
-    index = {
-        "IndexName": "by_city",
-        "KeySchema": [{"AttributeName": "city", "KeyType": "HASH"}],
-        "Projection": projection,
-        "ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 6},
-    }
+    index = index_definition("by_city", 5, 6) | {"Projection": projection}
     message = f"One or more parameter values were invalid: ProjectionType is {told}"
-    attributes = [{"AttributeName": "city", "AttributeType": "S"}]
     with refused("ValidationException", message):
         world.dynamodb.update_table(
-            TableName=orders, AttributeDefinitions=attributes, GlobalSecondaryIndexUpdates=[{"Create": index}]
+            TableName=orders, AttributeDefinitions=attributes("city"), GlobalSecondaryIndexUpdates=[{"Create": index}]
         )
+    members = keyed("city") | {"ProvisionedThroughput": units(5, 6), "GlobalSecondaryIndexes": [index]}
     with refused("ValidationException", message):
-        world.dynamodb.create_table(
-            TableName="cities",
-            KeySchema=[{"AttributeName": "city", "KeyType": "HASH"}],
-            AttributeDefinitions=attributes,
-            ProvisionedThroughput={"ReadCapacityUnits": 5, "WriteCapacityUnits": 6},
-            GlobalSecondaryIndexes=[index],
-        )
+        world.dynamodb.create_table(TableName="cities", **members)

@@ -25,12 +25,19 @@ from tests.local.world import (
     wording,
 )
 
+
+@pytest.fixture
+def resource(world: World) -> str:
+    """A table whose reads are a target from 7 to 900."""
+    made = world.resource()
+    world.register(made, 7, 900)
+    return made
+
+
 # RegisterScalableTarget
 
 
-def test_register_when_new_makes_a_target_with_all_its_members(world: World) -> None:
-    resource = world.resource()
-    world.register(resource, 7, 900)
+def test_register_when_new_makes_a_target_with_all_its_members(world: World, resource: str) -> None:
     target = world.target(resource)
     created = target.pop("CreationTime")
     assert abs(created.astimezone(UTC) - world.now()) < MINUTE
@@ -73,9 +80,7 @@ def test_register_again_keeps_what_is_left_out(
         assert again[kept] == first[kept]
 
 
-def test_register_again_keeps_actions_and_policies(world: World) -> None:
-    resource = world.resource()
-    world.register(resource, 7, 900)
+def test_register_again_keeps_actions_and_policies(world: World, resource: str) -> None:
     world.put_action(resource, "nightly", NIGHTLY, 9)
     world.put_policy(resource, "tracking")
     world.register(resource, 8, 800)
@@ -163,10 +168,8 @@ def test_register_with_impossible_bounds_is_refused_and_makes_nothing(
 
 @pytest.mark.parametrize("bounds", [(901, None), (None, 6)], ids=["minimum", "maximum"])
 def test_register_again_with_a_bound_that_crosses_the_kept_one_is_refused(
-    world: World, bounds: tuple[int | None, int | None]
+    world: World, resource: str, bounds: tuple[int | None, int | None]
 ) -> None:
-    resource = world.resource()
-    world.register(resource, 7, 900)
     with refused("ValidationException", "Maximum capacity cannot be less than minimum capacity"):
         world.register(resource, *bounds)
     assert world.bounds(resource) == (7, 900)
@@ -199,10 +202,8 @@ def test_register_of_what_is_no_target_is_refused(
         world.autoscaling.register_scalable_target(**members, MinCapacity=7, MaxCapacity=900)
 
 
-def test_value_of_no_enumeration_is_refused_in_the_words_of_aws(world: World) -> None:
+def test_value_of_no_enumeration_is_refused_in_the_words_of_aws(world: World, resource: str) -> None:
     """As public tests have it that their authors verified on AWS."""
-    resource = world.resource()
-    world.register(resource, 7, 900)
     text = (
         "1 validation error detected: Value 'ABCDEFG' at 'policyType' failed to satisfy constraint: Member must "
         "satisfy enum value set: [PredictiveScaling, StepScaling, TargetTrackingScaling]"

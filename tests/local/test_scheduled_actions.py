@@ -20,35 +20,41 @@ def _scaled(world: World, read: int = 10, write: int = 11) -> str:
     return table
 
 
+@pytest.fixture
+def table(world: World) -> str:
+    return _scaled(world)
+
+
+@pytest.fixture
+def resource(table: str) -> str:
+    return f"table/{table}"
+
+
 def _minute_ahead(world: World, minutes: int) -> datetime:
     return world.now().replace(second=0) + minutes * MINUTE
 
 
-def test_action_at_an_instant_runs_then_and_not_before(world: World) -> None:
-    table = _scaled(world)
+def test_action_at_an_instant_runs_then_and_not_before(world: World, table: str, resource: str) -> None:
     at = _minute_ahead(world, 12)
-    world.put_action(f"table/{table}", "once", at_expression(at), 30)
+    world.put_action(resource, "once", at_expression(at), 30)
     world.advance_to(at - 2 * _SECOND)
-    assert (world.bounds(f"table/{table}"), world.capacity(table)) == ((5, 500), (10, 11))
+    assert (world.bounds(resource), world.capacity(table)) == ((5, 500), (10, 11))
     world.advance_to(at + _SECOND)
-    assert (world.bounds(f"table/{table}"), world.capacity(table)) == ((30, 500), (30, 11))
-    assert world.activities(f"table/{table}")[0]["StartTime"].astimezone(UTC) == at
+    assert (world.bounds(resource), world.capacity(table)) == ((30, 500), (30, 11))
+    assert world.activities(resource)[0]["StartTime"].astimezone(UTC) == at
 
 
-def test_action_at_an_instant_in_a_zone_runs_at_local_time(world: World) -> None:
-    table = _scaled(world)
+def test_action_at_an_instant_in_a_zone_runs_at_local_time(world: World, table: str, resource: str) -> None:
     at = _minute_ahead(world, 25)
     local = at.astimezone(ZoneInfo("Asia/Kolkata"))
-    world.put_action(f"table/{table}", "once", f"at({local:%Y-%m-%dT%H:%M:%S})", 30, Timezone="Asia/Kolkata")
+    world.put_action(resource, "once", f"at({local:%Y-%m-%dT%H:%M:%S})", 30, Timezone="Asia/Kolkata")
     world.advance_to(at - 2 * _SECOND)
     assert world.capacity(table) == (10, 11)
     world.advance_to(at + _SECOND)
     assert world.capacity(table) == (30, 11)
 
 
-def test_rate_runs_each_time_that_it_falls_due(world: World) -> None:
-    table = _scaled(world)
-    resource = f"table/{table}"
+def test_rate_runs_each_time_that_it_falls_due(world: World, resource: str) -> None:
     world.put_action(resource, "often", "rate(20 minutes)", 30)
     for _ in range(3):
         world.register(resource, 5, 500)
@@ -58,9 +64,7 @@ def test_rate_runs_each_time_that_it_falls_due(world: World) -> None:
         assert world.bounds(resource) == (30, 500)
 
 
-def test_cron_weeks_ahead_runs_each_action_at_its_own_time(world: World) -> None:
-    table = _scaled(world)
-    resource = f"table/{table}"
+def test_cron_weeks_ahead_runs_each_action_at_its_own_time(world: World, table: str, resource: str) -> None:
     start = world.start_a_day().replace(hour=0)
     first, second, third = (start + days * DAY for days in (9, 16, 23))
     for name, day, units in (("a", third, 70), ("b", first, 30), ("c", second, 50)):
@@ -88,9 +92,7 @@ def test_advance_over_many_days_runs_as_many_small_ones_do(world: World) -> None
     assert world.activities(f"table/{tables[1]}") == []
 
 
-def test_cron_in_a_zone_when_the_clocks_skip_its_time_does_not_run_that_day(world: World) -> None:
-    table = _scaled(world)
-    resource = f"table/{table}"
+def test_cron_in_a_zone_when_the_clocks_skip_its_time_does_not_run_that_day(world: World, resource: str) -> None:
     change = next_change(world.now() + 3 * DAY, _NEW_YORK, forward=True)
     world.advance_to(change - 6 * HOUR)
     world.put_action(resource, "at-half-past-two", "cron(30 2 * * ? *)", 30, Timezone="America/New_York")
@@ -100,9 +102,7 @@ def test_cron_in_a_zone_when_the_clocks_skip_its_time_does_not_run_that_day(worl
     assert world.bounds(resource) == (30, 500)
 
 
-def test_cron_in_a_zone_when_its_time_comes_twice_runs_the_first_time_only(world: World) -> None:
-    table = _scaled(world)
-    resource = f"table/{table}"
+def test_cron_in_a_zone_when_its_time_comes_twice_runs_the_first_time_only(world: World, resource: str) -> None:
     change = next_change(world.now() + 3 * DAY, _NEW_YORK, forward=False)
     world.advance_to(change - 6 * HOUR)
     world.put_action(resource, "at-half-past-one", "cron(30 1 * * ? *)", 30, Timezone="America/New_York")
@@ -116,23 +116,18 @@ def test_cron_in_a_zone_when_its_time_comes_twice_runs_the_first_time_only(world
 
 
 @pytest.mark.parametrize("forward", [True, False], ids=["clocks-forward", "clocks-back"])
-def test_cron_in_a_zone_keeps_its_local_hour_over_a_clock_change(world: World, forward: bool) -> None:
-    table = _scaled(world)
+def test_cron_in_a_zone_keeps_its_local_hour_over_a_clock_change(world: World, resource: str, forward: bool) -> None:
     change = next_change(world.now() + 3 * DAY, _NEW_YORK, forward=forward)
     world.advance_to(change - 30 * HOUR)
-    world.put_action(f"table/{table}", "up", "cron(0 9 * * ? *)", 30, 500, Timezone="America/New_York")
-    world.put_action(f"table/{table}", "down", "cron(0 10 * * ? *)", 5, 20, Timezone="America/New_York")
+    world.put_action(resource, "up", "cron(0 9 * * ? *)", 30, 500, Timezone="America/New_York")
+    world.put_action(resource, "down", "cron(0 10 * * ? *)", 5, 20, Timezone="America/New_York")
     world.advance_to(change + 44 * HOUR)
-    hours = {
-        activity["StartTime"].astimezone(_NEW_YORK).strftime("%H:%M") for activity in world.activities(f"table/{table}")
-    }
+    hours = {activity["StartTime"].astimezone(_NEW_YORK).strftime("%H:%M") for activity in world.activities(resource)}
     assert hours == {"09:00", "10:00"}
-    assert len(world.activities(f"table/{table}")) == 6
+    assert len(world.activities(resource)) == 6
 
 
-def test_start_time_runs_a_recurring_action_at_its_start_and_then_by_schedule(world: World) -> None:
-    table = _scaled(world)
-    resource = f"table/{table}"
+def test_start_time_runs_a_recurring_action_at_its_start_and_then_by_schedule(world: World, resource: str) -> None:
     day = world.start_a_day()
     start = day.replace(hour=5, minute=17)
     world.put_action(resource, "daily", "cron(0 4 * * ? *)", 30, StartTime=start)
@@ -147,9 +142,7 @@ def test_start_time_runs_a_recurring_action_at_its_start_and_then_by_schedule(wo
     assert world.bounds(resource) == (30, 500)
 
 
-def test_end_time_stops_an_action_and_reverts_nothing(world: World) -> None:
-    table = _scaled(world)
-    resource = f"table/{table}"
+def test_end_time_stops_an_action_and_reverts_nothing(world: World, table: str, resource: str) -> None:
     day = world.start_a_day()
     world.put_action(resource, "daily", "cron(0 4 * * ? *)", 30, EndTime=day.replace(hour=12))
     world.advance_to(day.replace(hour=4, minute=1))
@@ -161,9 +154,7 @@ def test_end_time_stops_an_action_and_reverts_nothing(world: World) -> None:
     assert world.bounds(resource) == (6, 500)
 
 
-def test_action_put_again_without_its_end_time_runs_on(world: World) -> None:
-    table = _scaled(world)
-    resource = f"table/{table}"
+def test_action_put_again_without_its_end_time_runs_on(world: World, resource: str) -> None:
     day = world.start_a_day()
     world.put_action(resource, "daily", "cron(0 4 * * ? *)", 30, EndTime=day.replace(hour=3))
     world.put_action(resource, "daily", None)
@@ -171,9 +162,9 @@ def test_action_put_again_without_its_end_time_runs_on(world: World) -> None:
     assert world.bounds(resource) == (30, 500)
 
 
-def test_actions_due_at_the_same_instant_all_run_and_the_bounds_end_consistent(world: World) -> None:
-    table = _scaled(world)
-    resource = f"table/{table}"
+def test_actions_due_at_the_same_instant_all_run_and_the_bounds_end_consistent(
+    world: World, table: str, resource: str
+) -> None:
     at = _minute_ahead(world, 8)
     world.put_action(resource, "b", at_expression(at), 60)
     world.put_action(resource, "a", at_expression(at), None, 80)
@@ -185,9 +176,9 @@ def test_actions_due_at_the_same_instant_all_run_and_the_bounds_end_consistent(w
     assert world.capacity(table) == (60, 44)
 
 
-def test_actions_of_one_target_at_the_same_instant_run_in_order_of_their_names(world: World) -> None:
-    table = _scaled(world)
-    resource = f"table/{table}"
+def test_actions_of_one_target_at_the_same_instant_run_in_order_of_their_names(
+    world: World, table: str, resource: str
+) -> None:
     at = _minute_ahead(world, 8)
     for name, units in (("2-more", 70), ("1-less", 40), ("3-most", 90)):
         world.put_action(resource, name, at_expression(at), units)
@@ -207,13 +198,12 @@ def test_action_that_lowers_the_maximum_below_capacity_uses_a_decrease(world: Wo
     assert world.bounds(f"table/{table}") == (5, 60)
 
 
-def test_action_when_capacity_is_inside_its_bounds_changes_bounds_only(world: World) -> None:
-    table = _scaled(world)
+def test_action_when_capacity_is_inside_its_bounds_changes_bounds_only(world: World, table: str, resource: str) -> None:
     at = _minute_ahead(world, 8)
-    world.put_action(f"table/{table}", "wide", at_expression(at), 8, 200)
+    world.put_action(resource, "wide", at_expression(at), 8, 200)
     world.advance_to(at + _SECOND)
-    assert (world.bounds(f"table/{table}"), world.capacity(table)) == ((8, 200), (10, 11))
-    assert world.activities(f"table/{table}") == []
+    assert (world.bounds(resource), world.capacity(table)) == ((8, 200), (10, 11))
+    assert world.activities(resource) == []
 
 
 def test_action_whose_minimum_crosses_the_maximum_leaves_bounds_and_capacity(world: World) -> None:
@@ -238,9 +228,9 @@ def test_action_when_decreases_are_used_up_fails_keeps_its_bounds_and_is_not_tri
     assert [activity["StatusCode"] for activity in world.activities(f"table/{table}")] == ["Failed"]
 
 
-def test_actions_when_scheduled_scaling_is_suspended_are_missed_for_good(world: World) -> None:
-    table = _scaled(world)
-    resource = f"table/{table}"
+def test_actions_when_scheduled_scaling_is_suspended_are_missed_for_good(
+    world: World, table: str, resource: str
+) -> None:
     missed, kept = _minute_ahead(world, 8), _minute_ahead(world, 40)
     world.put_action(resource, "missed", at_expression(missed), 30)
     world.put_action(resource, "kept", at_expression(kept), None, 400)
@@ -276,10 +266,9 @@ def test_action_when_its_table_is_gone_disturbs_no_other(world: World) -> None:
     assert world.capacity(tables[1]) == (30, 11)
 
 
-def test_action_runs_in_its_second_as_the_clock_is_stepped(world: World) -> None:
-    table = _scaled(world)
+def test_action_runs_in_its_second_as_the_clock_is_stepped(world: World, table: str, resource: str) -> None:
     at = world.now().replace(second=0) + 2 * MINUTE
-    world.put_action(f"table/{table}", "once", at_expression(at), 30)
+    world.put_action(resource, "once", at_expression(at), 30)
     world.advance_to(at - _SECOND)
     assert world.capacity(table) == (10, 11)
     world.cloud.step(1)

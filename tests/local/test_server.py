@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -10,9 +9,8 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -23,7 +21,7 @@ import pytest
 
 from highwater_lab.local import CloudError, LocalCloud
 from highwater_lab.local.process import HeldPort
-from tests.local.world import World, client, refused, unique, world_of
+from tests.local.world import World, client, create_function, refused, unique, wording, world_of
 
 _LOOPBACK = {"0100007F", "00000000000000000000000001000000"}
 
@@ -195,7 +193,8 @@ def test_unknown_auto_scaling_operation_is_refused(cloud: LocalCloud) -> None:
 
 @pytest.mark.parametrize("schedule", ["rate(999999999 days)", "cron(0 9 0W * ? *)", "at(9999-12-31T23:59:59)"])
 def test_hostile_schedule_never_stops_the_clock(schedule: str) -> None:
-    with LocalCloud() as own, world_of(own) as world:
+    with LocalCloud() as own:
+        world = world_of(own)
         table = world.table(5, 6)
         world.register(f"table/{table}", 4, 90)
         try:
@@ -210,20 +209,11 @@ def test_hostile_schedule_never_stops_the_clock(schedule: str) -> None:
 def test_process_at_the_end_is_gone_with_its_children(tmp_path: Path) -> None:
     with LocalCloud(log=tmp_path / "server.log") as own:
         lambdas = client(own, "lambda")
-        archive = io.BytesIO()
-        with zipfile.ZipFile(archive, "w") as bundle:
-            bundle.writestr("index.py", "def handler(event, context):\n    return {'got': event['number']}\n")
-        lambdas.create_function(
-            FunctionName="echo",
-            Runtime="python3.13",
-            Role="arn:aws:iam::000000000000:role/any",
-            Handler="index.handler",
-            Code={"ZipFile": archive.getvalue()},
-        )
+        code = "def handler(event, context):\n    return {'got': event['number']}\n"
+        create_function(lambdas, "echo", code, Runtime="python3.13")
         answer = lambdas.invoke(FunctionName="echo", Payload=b'{"number": 7}')
         with answer["Payload"] as payload:
             assert json.load(payload) == {"got": 7}
-        lambdas.close()
         pid, port = own.status().pid, own.port
         assert len(_session(pid)) > 1, "the function's process is one of the cloud's"
     _await_the_end_of(pid)
@@ -278,8 +268,7 @@ def test_logs_carry_the_time_of_the_clouds_clock(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("HIGHWATER_LOCAL_LOG_LEVEL", "INFO")
     with LocalCloud(log=tmp_path / "server.log") as own:
         own.advance(timedelta(days=11))
-        with closing(own.client("ssm")) as ssm:
-            ssm.put_parameter(Name="/any", Value="7", Type="String")
+        own.client("ssm").put_parameter(Name="/any", Value="7", Type="String")
         now = own.status().now
     line = next(line for line in (tmp_path / "server.log").read_text().splitlines() if "[ssm]" in line)
     logged = datetime.fromisoformat(line[:19]).replace(tzinfo=UTC)
@@ -317,21 +306,15 @@ def test_second_cloud_on_a_taken_port_says_so_and_leaves_the_first_alone(cloud: 
 def test_clouds_side_by_side_share_neither_tables_nor_targets_nor_clock(cloud: LocalCloud, world: World) -> None:
     table = world.table(5, 6)
     world.register(f"table/{table}", 4, 9)
-    with LocalCloud() as own, world_of(own) as other:
+    with LocalCloud() as own:
+        other = world_of(own)
         assert other.dynamodb.list_tables()["TableNames"] == []
         assert other.autoscaling.describe_scalable_targets(ServiceNamespace="dynamodb")["ScalableTargets"] == []
-        with refused("ObjectNotFoundException", _unregistered(table)):
+        with refused("ObjectNotFoundException", f"No scalable target registered for {wording(f'table/{table}')}"):
             other.put_action(f"table/{table}", "x", "rate(5 minutes)", 5)
         before: datetime = cloud.status().now
         own.advance(timedelta(days=3))
         assert cloud.status().now - before < timedelta(minutes=1)
-
-
-def _unregistered(table: str) -> str:
-    return (
-        f"No scalable target registered for service namespace: dynamodb, resource ID: table/{table}, "
-        "scalable dimension: dynamodb:table:ReadCapacityUnits"
-    )
 
 
 def test_regions_of_one_cloud_share_neither_tables_nor_targets(cloud: LocalCloud, world: World) -> None:
@@ -340,7 +323,6 @@ def test_regions_of_one_cloud_share_neither_tables_nor_targets(cloud: LocalCloud
     arguments: dict[str, Any] = cloud.client_arguments() | {"region_name": "eu-west-1"}
     elsewhere: Any = boto3.client("application-autoscaling", **arguments)
     assert elsewhere.describe_scalable_targets(ServiceNamespace="dynamodb")["ScalableTargets"] == []
-    elsewhere.close()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from highwater import ShardedKey, Shards
 from highwater.core.shards.key import shards_needed
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import ROOT
-from tests.local.world import MINUTE, metric
+from tests.local.world import MINUTE, keyed, metric, units
 
 pytestmark = pytest.mark.xdist_group("cloud")
 SECOND = timedelta(seconds=1)
@@ -27,14 +27,7 @@ FILL = "x" * (UNITS * 1024 - 100)
 def _table(dynamodb: Any, name: str, write: int = 20_000, sort: str = "N") -> str:
     dynamodb.create_table(
         TableName=name,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-        AttributeDefinitions=[
-            {"AttributeName": "pk", "AttributeType": "S"},
-            {"AttributeName": "sk", "AttributeType": sort},
-            {"AttributeName": "day", "AttributeType": "S"},
-            {"AttributeName": "status", "AttributeType": "S"},
-            {"AttributeName": "shard", "AttributeType": "N"},
-        ],
+        **keyed("pk", f"sk:{sort}", others=["day", "status", "shard:N"]),
         GlobalSecondaryIndexes=[
             {
                 "IndexName": name,
@@ -43,11 +36,11 @@ def _table(dynamodb: Any, name: str, write: int = 20_000, sort: str = "N") -> st
                     {"AttributeName": "sk", "KeyType": "RANGE"},
                 ],
                 "Projection": {"ProjectionType": "ALL"},
-                "ProvisionedThroughput": {"ReadCapacityUnits": 1_000, "WriteCapacityUnits": write},
+                "ProvisionedThroughput": units(1_000, write),
             }
             for name, keys in (("by-day", ["day"]), ("by-status", ["status", "shard"]))
         ],
-        ProvisionedThroughput={"ReadCapacityUnits": 1_000, "WriteCapacityUnits": write},
+        ProvisionedThroughput=units(1_000, write),
     )
     return name
 
@@ -207,11 +200,9 @@ def test_index_key_of_several_attributes_is_one_partition_key_and_its_shards_are
     cloud: LocalCloud, clients: dict[str, Any]
 ) -> None:
     dynamodb = clients["dynamodb"]
-    names = ("pk", "tenant", "shard", "day", "hour")
     dynamodb.create_table(
         TableName="several",
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
+        **keyed("pk", others=["tenant", "shard", "day", "hour"]),
         GlobalSecondaryIndexes=[
             {
                 "IndexName": name,
@@ -221,11 +212,11 @@ def test_index_key_of_several_attributes_is_one_partition_key_and_its_shards_are
                     {"AttributeName": "hour", "KeyType": "RANGE"},
                 ],
                 "Projection": {"ProjectionType": "ALL"},
-                "ProvisionedThroughput": {"ReadCapacityUnits": 1_000, "WriteCapacityUnits": 20_000},
+                "ProvisionedThroughput": units(1_000, 20_000),
             }
             for name, keys in (("by-tenant", ["tenant"]), ("by-shard", ["tenant", "shard"]))
         ],
-        ProvisionedThroughput={"ReadCapacityUnits": 1_000, "WriteCapacityUnits": 20_000},
+        ProvisionedThroughput=units(1_000, 20_000),
     )
 
     def put_60(**more: str) -> None:

@@ -18,7 +18,7 @@ import highwater
 from highwater.core.units import Dimension
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.lockstep import SeatClock, play
-from tests.local.world import units
+from tests.local.world import create_tables, keyed, units
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("shared budgets")]
 RATE = 120
@@ -77,7 +77,6 @@ class Worker:
             self.sent.append((clock.time(), COST))
             if self.settles:
                 self.pacer.settle(paid, {("orders", (None, Dimension.WRITE)): float(COST)})
-        dynamodb.close()
 
 
 @dataclass
@@ -106,21 +105,8 @@ class _Record:
 def cloud() -> Iterator[LocalCloud]:
     with LocalCloud(clock="driven", has_instant_updates=True) as running:
         dynamodb = running.client("dynamodb")
-        key = [{"AttributeName": "pk", "KeyType": "HASH"}]
-        names = [{"AttributeName": "pk", "AttributeType": "S"}]
-        dynamodb.create_table(
-            TableName="orders", KeySchema=key, AttributeDefinitions=names, ProvisionedThroughput=units(10, 2_000)
-        )
-        dynamodb.create_table(
-            TableName="leases",
-            KeySchema=[
-                {"AttributeName": "table", "KeyType": "HASH"},
-                {"AttributeName": "item", "KeyType": "RANGE"},
-            ],
-            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("table", "item")],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        dynamodb.close()
+        create_tables(dynamodb, units(10, 2_000), orders=["pk"])
+        dynamodb.create_table(TableName="leases", **keyed("table", "item"), BillingMode="PAY_PER_REQUEST")
         yield running
 
 

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.local.world import World
+from tests.local.world import World, attributes, index_definition, keyed, projecting, units
 
 ORDERS = "orders-of-sizes"
 
 
 @pytest.fixture
-def orders(world: World) -> Iterator[str]:
+def orders(world: World) -> str:
     """A table with an index of keys and one of everything, which has an attribute that not all items have."""
-
-    def index(name: str, projection: str) -> Any:
-        key = [{"AttributeName": "pk" if name == "by_number" else "state", "KeyType": "HASH"}]
-        key += [{"AttributeName": "number", "KeyType": "RANGE"}] if name == "by_number" else []
-        return {"IndexName": name, "KeySchema": key, "Projection": {"ProjectionType": projection}}
-
-    throughput: Any = {"ReadCapacityUnits": 500, "WriteCapacityUnits": 600}
+    throughput = {"ProvisionedThroughput": units(500, 600)}
     world.dynamodb.create_table(
         TableName=ORDERS,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk", "state")]
-        + [{"AttributeName": "number", "AttributeType": "N"}],
-        ProvisionedThroughput=throughput,
-        GlobalSecondaryIndexes=[index("by_state", "KEYS_ONLY") | {"ProvisionedThroughput": throughput}],
-        LocalSecondaryIndexes=[index("by_number", "ALL")],
+        **keyed("pk", "sk", others=["state", "number:N"]),
+        **throughput,
+        GlobalSecondaryIndexes=[projecting("by_state", "state", to="KEYS_ONLY", **throughput)],
+        LocalSecondaryIndexes=[projecting("by_number", "pk", "number")],
     )
-    yield ORDERS
-    world.dynamodb.delete_table(TableName=ORDERS)
+    return ORDERS
 
 
 def _sizes(world: World) -> dict[str | None, tuple[int, int]]:
@@ -70,16 +60,9 @@ def test_index_that_is_added_has_the_items_that_have_its_key(world: World, order
         item: Any = {"pk": {"S": "b"}, "sk": {"S": str(n)}} | ({"city": {"S": "Ulm"}} if n else {})
         world.dynamodb.put_item(TableName=orders, Item=item)
     assert _sizes(world)[None] == (2, 6 + 6 + 7)
-    new: Any = {
-        "IndexName": "by_city",
-        "KeySchema": [{"AttributeName": "city", "KeyType": "HASH"}],
-        "Projection": {"ProjectionType": "ALL"},
-        "ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 6},
-    }
+    new = index_definition("by_city", 5, 6)
     world.dynamodb.update_table(
-        TableName=orders,
-        AttributeDefinitions=[{"AttributeName": "city", "AttributeType": "S"}],
-        GlobalSecondaryIndexUpdates=[{"Create": new}],
+        TableName=orders, AttributeDefinitions=attributes("city"), GlobalSecondaryIndexUpdates=[{"Create": new}]
     )
     assert _sizes(world)["by_city"] == (1, 13)
 
@@ -88,9 +71,5 @@ def test_sizes_follow_a_restored_table(world: World, orders: str) -> None:
     world.dynamodb.put_item(TableName=orders, Item={"pk": {"S": "a"}, "sk": {"S": "bc"}})
     backup = world.dynamodb.create_backup(TableName=orders, BackupName="one")["BackupDetails"]["BackupArn"]
     world.dynamodb.restore_table_from_backup(TargetTableName="restored", BackupArn=backup)
-    try:
-        table = world.dynamodb.describe_table(TableName="restored")["Table"]
-        assert (table["ItemCount"], table["TableSizeBytes"]) == (1, 7)
-    finally:
-        world.dynamodb.delete_table(TableName="restored")
-        world.dynamodb.delete_backup(BackupArn=backup)
+    table = world.dynamodb.describe_table(TableName="restored")["Table"]
+    assert (table["ItemCount"], table["TableSizeBytes"]) == (1, 7)

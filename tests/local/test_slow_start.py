@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-import boto3
 import pytest
 
 from highwater import Pacer, Put
@@ -19,6 +18,7 @@ from highwater_lab.local import LocalCloud
 from highwater_lab.local.load import Load, LoadReport, steady
 from highwater_lab.local.lockstep import SeatClock
 from research.local_day import make_tracked_table
+from tests.local.world import SessionAt, world_of
 
 pytestmark = pytest.mark.xdist_group("slow start")
 WRITE = Dimension.WRITE
@@ -46,10 +46,10 @@ def _run(start: str, minutes: int) -> Outcome:
         length = timedelta(minutes=_LEAD + minutes)
         load = Load(cloud.control, "orders", steady(0, USERS, length, cloud.status().now), requests_per_second=3)
         users, job = cloud.play(load.run_on, lambda clock: _work(cloud, clock, start, minutes))
-        autoscaling = cloud.client("application-autoscaling")
-        activities = autoscaling.describe_scaling_activities(ServiceNamespace="dynamodb")["ScalingActivities"]
-        autoscaling.close()
-        raises = [int(each["Description"].rsplit(" ", 1)[1].rstrip(".")) for each in activities[::-1]]
+        raises = [
+            int(each["Description"].rsplit(" ", 1)[1].rstrip("."))
+            for each in world_of(cloud).activities("table/orders")
+        ][::-1]
     return Outcome(users, job.refused, raises, job.first_minutes, job.seconds_to_full)
 
 
@@ -65,9 +65,9 @@ class Work:
 def _work(cloud: LocalCloud, clock: SeatClock, start: str, minutes: int) -> Work:
     """The job: begins when CloudWatch knows of the users, and writes for *minutes*."""
     clock.sleep(_LEAD * 60)
-    session: Any = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    session: Any = SessionAt(cloud)
     pacer = Pacer(starts_full=False)
-    job = PacedWrite(table="orders", write=RATE, start=start, session=_At(session, cloud), pacer=pacer)
+    job = PacedWrite(table="orders", write=RATE, start=start, session=session, pacer=pacer)
     # the job looks itself, by the cloud's clock
     job.followed.looks_every = threading.TIMEOUT_MAX
     begun, looked, full_at = clock.time(), clock.time(), None
@@ -94,16 +94,6 @@ def _puts() -> Iterator[Put]:
     numbers = random.Random(20_261_123)  # noqa: S311 - the same keys in each run
     while True:
         yield Put({"pk": f"{numbers.getrandbits(64):x}", "x": _ITEM})
-
-
-class _At:
-    """A session whose clients know the cloud."""
-
-    def __init__(self, session: Any, cloud: LocalCloud) -> None:
-        self._session, self._arguments = session, cloud.client_arguments()
-
-    def client(self, service: str, **more: Any) -> Any:
-        return self._session.client(service, **self._arguments | more)
 
 
 def test_slow_start_throttles_nobody_and_has_its_rate_as_capacity_follows() -> None:

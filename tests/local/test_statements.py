@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.local.world import World, refused, units
+from tests.local.world import World, keyed, projecting, refused, units
 
 # as text they would be -1, 16, 2.5, 200, 3, 7
 BY_NUMBER = ["-1", "2.5", "3", "7", "16", "200"]
@@ -20,38 +20,15 @@ def numbers(world: World) -> None:
     """A table with a numeric sort key, a global and a local index by another number."""
     world.dynamodb.create_table(
         TableName="numbers",
-        KeySchema=_schema("pk", "rank"),
-        AttributeDefinitions=[
-            {"AttributeName": "pk", "AttributeType": "S"},
-            {"AttributeName": "rank", "AttributeType": "N"},
-            {"AttributeName": "kind", "AttributeType": "S"},
-            {"AttributeName": "number", "AttributeType": "N"},
-        ],
+        **keyed("pk", "rank:N", others=["kind", "number:N"]),
         ProvisionedThroughput=units(500, 600),
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "by-kind",
-                "KeySchema": _schema("kind", "number"),
-                "Projection": {"ProjectionType": "ALL"},
-                "ProvisionedThroughput": units(70, 80),
-            }
-        ],
-        LocalSecondaryIndexes=[
-            {
-                "IndexName": "by-number",
-                "KeySchema": _schema("pk", "number"),
-                "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["city"]},
-            }
-        ],
+        GlobalSecondaryIndexes=[projecting("by-kind", "kind", "number", ProvisionedThroughput=units(70, 80))],
+        LocalSecondaryIndexes=[projecting("by-number", "pk", "number", to=["city"])],
     )
     for number, rank in RANKS.items():
         item = {"pk": {"S": "a"}, "kind": {"S": "k"}, "fill": {"S": "x" * 3_000}}
         item |= {"rank": {"N": rank}, "number": {"N": number}, "sum": {"N": number}}
         world.dynamodb.put_item(TableName="numbers", Item=item)
-
-
-def _schema(partition: str, sort: str) -> list[dict[str, str]]:
-    return [{"AttributeName": partition, "KeyType": "HASH"}, {"AttributeName": sort, "KeyType": "RANGE"}]
 
 
 def _found(items: list[dict[str, Any]]) -> list[str]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
@@ -14,9 +11,10 @@ import pytest
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT, REGION
-from tests.local.world import refused, stack_status
+from tests.local.world import OF_LAMBDA, create_function, create_tables, creation_failure, policy, refused, units
 
 pytestmark = pytest.mark.xdist_group("strict cloud")
+CLOUD = {"is_strict": True}
 # The function calls what the event says, and answers with the error's code and text.
 HANDLER = """
 import boto3
@@ -35,12 +33,6 @@ def handler(event, context):
 """
 PRINCIPAL = f"arn:aws:sts::{ACCOUNT}:assumed-role/caller/caller"
 ORDERS = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/orders"
-TRUST = {
-    "Version": "2012-10-17",
-    "Statement": [
-        {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"},
-    ],
-}
 ALLOWED: list[dict[str, Any]] = [
     {"Action": ["dynamodb:DescribeTable", "dynamodb:UpdateTable"], "Resource": ORDERS},
     {
@@ -69,45 +61,21 @@ ALLOWED: list[dict[str, Any]] = [
 URL = f"http://localhost/{ACCOUNT}/letters"
 
 
-@pytest.fixture(scope="module")
-def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(clock="driven", has_instant_updates=True, is_strict=True) as running:
-        iam, functions, dynamodb = (running.client(name) for name in ("iam", "lambda", "dynamodb"))
-        role = iam.create_role(RoleName="caller", AssumeRolePolicyDocument=json.dumps(TRUST))["Role"]["Arn"]
-        statements = [{"Effect": "Allow"} | statement for statement in ALLOWED]
-        document = json.dumps({"Version": "2012-10-17", "Statement": statements})
-        iam.put_role_policy(RoleName="caller", PolicyName="some", PolicyDocument=document)
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w") as asset:
-            asset.writestr("index.py", HANDLER)
-        functions.create_function(
-            FunctionName="caller",
-            Runtime="python3.12",
-            Role=role,
-            Handler="index.handler",
-            Code={"ZipFile": packed.getvalue()},
-            Timeout=60,
-        )
-        for table in ("orders", "others"):
-            dynamodb.create_table(
-                TableName=table,
-                KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-                AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-                ProvisionedThroughput={"ReadCapacityUnits": 5, "WriteCapacityUnits": 6},
-            )
-        sqs = running.client("sqs")
-        sqs.create_queue(QueueName="letters")
-        for client in (iam, functions, dynamodb, sqs):
-            client.close()
-        yield running
+@pytest.fixture(scope="module", autouse=True)
+def _caller(cloud: LocalCloud) -> None:
+    """A role that may do some things, a function with it, and what it asks for."""
+    iam, dynamodb = cloud.client("iam"), cloud.client("dynamodb")
+    role = iam.create_role(RoleName="caller", AssumeRolePolicyDocument=json.dumps(OF_LAMBDA))["Role"]["Arn"]
+    iam.put_role_policy(RoleName="caller", PolicyName="some", PolicyDocument=json.dumps(policy(*ALLOWED)))
+    create_function(cloud.client("lambda"), "caller", HANDLER, Role=role, Timeout=60)
+    create_tables(dynamodb, units(5, 6), orders=["pk"], others=["pk"])
+    cloud.client("sqs").create_queue(QueueName="letters")
 
 
 def _call(cloud: LocalCloud, service: str, operation: str, **arguments: Any) -> dict[str, str]:
     """What a function of the role gets."""
-    functions = cloud.client("lambda")
     event = json.dumps({"service": service, "operation": operation, "arguments": arguments})
-    answer = functions.invoke(FunctionName="caller", Payload=event.encode())
-    functions.close()
+    answer = cloud.client("lambda").invoke(FunctionName="caller", Payload=event.encode())
     return dict(json.load(answer["Payload"]))
 
 
@@ -224,22 +192,7 @@ def test_stack_that_the_role_does_not_name_is_refused(cloud: LocalCloud) -> None
 
 
 def test_developer_may_do_everything(cloud: LocalCloud) -> None:
-    dynamodb = cloud.client("dynamodb")
-    assert dynamodb.describe_table(TableName="others")["Table"]["TableStatus"] == "ACTIVE"
-    dynamodb.close()
-
-
-def _creation(cloud: LocalCloud, kind: str, properties: dict[str, Any]) -> str:
-    """Create a stack of one resource and delete it; why the resource could not be created, or nothing."""
-    cloudformation = cloud.client("cloudformation")
-    template = json.dumps({"Resources": {"Named": {"Type": kind, "Properties": properties}}})
-    cloudformation.create_stack(StackName="named", TemplateBody=template)
-    stack_status(cloudformation, "named")
-    events = cloudformation.describe_stack_events(StackName="named")["StackEvents"]
-    failed = [e.get("ResourceStatusReason", "") for e in events if e["ResourceStatus"] == "CREATE_FAILED"]
-    cloudformation.delete_stack(StackName="named")
-    stack_status(cloudformation, "named", "DELETE_COMPLETE")
-    return str(failed[-1]) if failed else ""
+    assert cloud.client("dynamodb").describe_table(TableName="others")["Table"]["TableStatus"] == "ACTIVE"
 
 
 def test_two_callers_who_change_a_target_at_once_meet(cloud: LocalCloud) -> None:
@@ -266,27 +219,22 @@ def test_two_callers_who_change_a_target_at_once_meet(cloud: LocalCloud) -> None
             if met:
                 break
     assert met == ["You already have a pending update to an Auto Scaling resource."]
-    for units in range(5, 25):
-        clients[0].register_scalable_target(**_target("orders") | {"MinCapacity": units})
+    for lowest in range(5, 25):
+        clients[0].register_scalable_target(**_target("orders") | {"MinCapacity": lowest})
     described = clients[1].describe_scalable_targets(ServiceNamespace="dynamodb", ResourceIds=["table/orders"])
     assert described["ScalableTargets"][0]["MinCapacity"] == 24
-    for client in clients:
-        client.close()
 
 
 def _policy(characters: int) -> str:
     """A policy of so many characters, and some spaces."""
-    arn = f"arn:aws:sqs:{REGION}:{ACCOUNT}:"
-    statement = {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": arn}
-    document = {"Version": "2012-10-17", "Statement": [statement]}
-    statement["Resource"] += "x" * (characters - len(json.dumps(document, separators=(",", ":"))))
+    document = policy({"Action": "sqs:SendMessage", "Resource": f"arn:aws:sqs:{REGION}:{ACCOUNT}:"})
+    document["Statement"][0]["Resource"] += "x" * (characters - len(json.dumps(document, separators=(",", ":"))))
     return json.dumps(document, indent=4)
 
 
-def test_policies_of_a_role_have_the_size_that_iam_allows(cloud: LocalCloud) -> None:
+def test_policies_of_a_role_have_the_size_that_iam_allows(iam: Any, clients: dict[str, Any]) -> None:
     """All of them together, spaces not counted: a stack of many tables comes near it."""
-    iam = cloud.client("iam")
-    iam.create_role(RoleName="full", AssumeRolePolicyDocument=json.dumps(TRUST))
+    iam.create_role(RoleName="full", AssumeRolePolicyDocument=json.dumps(OF_LAMBDA))
     iam.put_role_policy(RoleName="full", PolicyName="first", PolicyDocument=_policy(6_000))
     iam.put_role_policy(RoleName="full", PolicyName="second", PolicyDocument=_policy(4_240))
     said = "Maximum policy size of 10240 bytes exceeded for role full"
@@ -297,49 +245,8 @@ def test_policies_of_a_role_have_the_size_that_iam_allows(cloud: LocalCloud) -> 
     iam.put_role_policy(RoleName="full", PolicyName="first", PolicyDocument=_policy(5_800))
     iam.put_role_policy(RoleName="full", PolicyName="third", PolicyDocument=_policy(150))
     fourth = {"PolicyName": "fourth", "Roles": ["full"], "PolicyDocument": json.loads(_policy(200))}
-    assert _creation(cloud, "AWS::IAM::Policy", fourth) == said
+    assert creation_failure(clients["cloudformation"], "AWS::IAM::Policy", fourth) == said
     iam.delete_role_policy(RoleName="full", PolicyName="third")
-    assert _creation(cloud, "AWS::IAM::Policy", fourth) == ""
+    assert creation_failure(clients["cloudformation"], "AWS::IAM::Policy", fourth) == ""
     with refused("NoSuchEntity", "The role with name nobody cannot be found."):
         iam.put_role_policy(RoleName="nobody", PolicyName="first", PolicyDocument=_policy(10_241))
-    iam.close()
-
-
-QUEUE, ALARM = "AWS::SQS::Queue", "AWS::CloudWatch::Alarm"
-ALARMED = {
-    "ComparisonOperator": "GreaterThanThreshold",
-    "EvaluationPeriods": 1,
-    "MetricName": "m",
-    "Namespace": "n",
-    "Period": 60,
-    "Statistic": "Sum",
-    "Threshold": 1,
-}
-
-
-@pytest.mark.parametrize(
-    ("kind", "member", "most", "others"),
-    [(QUEUE, "QueueName", 80, {}), (ALARM, "AlarmName", 255, ALARMED)],
-    ids=["queue", "alarm"],
-)
-def test_name_that_is_too_long_is_refused(
-    cloud: LocalCloud, kind: str, member: str, most: int, others: dict[str, Any]
-) -> None:
-    assert _creation(cloud, kind, others | {member: "x" * most}) == ""
-    assert _creation(cloud, kind, others | {member: "x" * (most + 1)}) == (
-        "Properties validation failed for resource Named with message: "
-        f"[#/{member}: expected maxLength: {most}, actual: {most + 1}]"
-    )
-
-
-def test_alarm_with_a_name_that_is_too_long_is_refused(cloud: LocalCloud) -> None:
-    cloudwatch = cloud.client("cloudwatch")
-    cloudwatch.put_metric_alarm(AlarmName="x" * 255, **ALARMED)
-    with refused(
-        "ValidationError",
-        f"1 validation error detected: Value '{'x' * 256}' at 'alarmName' failed to satisfy constraint: Member must "
-        "have length less than or equal to 255",
-    ):
-        cloudwatch.put_metric_alarm(AlarmName="x" * 256, **ALARMED)
-    cloudwatch.delete_alarms(AlarmNames=["x" * 255])
-    cloudwatch.close()

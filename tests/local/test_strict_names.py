@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT
-from tests.local.world import refused, stack_status
+from tests.local.world import TRUST, creation_failure, policy, refused
 
 pytestmark = pytest.mark.xdist_group("strict names")
-RULE, GROUP, MANAGED, ROLE = (
-    "AWS::Events::Rule",
-    "AWS::Scheduler::ScheduleGroup",
-    "AWS::IAM::ManagedPolicy",
-    "AWS::IAM::Role",
-)
-POLICY = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}]}
-TRUST = {
-    "Version": "2012-10-17",
-    "Statement": [{"Effect": "Allow", "Principal": {"AWS": ACCOUNT}, "Action": "sts:AssumeRole"}],
+CLOUD = {"is_strict": True}
+RULE, GROUP = "AWS::Events::Rule", "AWS::Scheduler::ScheduleGroup"
+MANAGED, ROLE = "AWS::IAM::ManagedPolicy", "AWS::IAM::Role"
+QUEUE, ALARM = "AWS::SQS::Queue", "AWS::CloudWatch::Alarm"
+POLICY = policy({"Action": "s3:GetObject", "Resource": "*"})
+ALARMED = {
+    "ComparisonOperator": "GreaterThanThreshold",
+    "EvaluationPeriods": 1,
+    "MetricName": "m",
+    "Namespace": "n",
+    "Period": 60,
+    "Statistic": "Sum",
+    "Threshold": 1,
 }
 HOURLY = {"ScheduleExpression": "rate(1 hour)"}
 ONCE_AN_HOUR = HOURLY | {
@@ -56,31 +58,6 @@ def _unfit(unmet: str) -> str:
     return f"Properties validation failed for resource Named with message: [#/{unmet}]"
 
 
-@pytest.fixture(scope="module")
-def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(clock="driven", has_instant_updates=True, is_strict=True) as running:
-        yield running
-
-
-@pytest.fixture
-def create(cloud: LocalCloud) -> Iterator[Callable[[str, dict[str, Any]], str]]:
-    """Create a stack of one resource and delete it; why the resource could not be created, or nothing."""
-    cloudformation = cloud.client("cloudformation")
-
-    def run(kind: str, properties: dict[str, Any]) -> str:
-        template = json.dumps({"Resources": {"Named": {"Type": kind, "Properties": properties}}})
-        cloudformation.create_stack(StackName="named", TemplateBody=template, Capabilities=["CAPABILITY_NAMED_IAM"])
-        stack_status(cloudformation, "named")
-        events = cloudformation.describe_stack_events(StackName="named")["StackEvents"]
-        failed = [each["ResourceStatusReason"] for each in events if each["ResourceStatus"] == "CREATE_FAILED"]
-        cloudformation.delete_stack(StackName="named")
-        stack_status(cloudformation, "named", "DELETE_COMPLETE")
-        return str(failed[-1]) if failed else ""
-
-    yield run
-    cloudformation.close()
-
-
 RULES = r"[\.\-_A-Za-z0-9]+"
 OF_EVENTS = "(Service: EventBridge, Status Code: 400, ValidationException)"
 OF_IAM = "(Service: Iam, Status Code: 400, ValidationError)"
@@ -92,6 +69,10 @@ OF_IAM = "(Service: Iam, Status Code: 400, ValidationError)"
         (RULE, "Name", HOURLY, "x" * 64, ""),
         (RULE, "Name", HOURLY, "x" * 65, f"{_too_long('name', 64)} {OF_EVENTS}"),
         (RULE, "Name", HOURLY, "a/b", f"{_unmatched('a/b', RULES)} {OF_EVENTS}"),
+        (QUEUE, "QueueName", {}, "x" * 80, ""),
+        (QUEUE, "QueueName", {}, "x" * 81, _unfit("QueueName: expected maxLength: 80, actual: 81")),
+        (ALARM, "AlarmName", ALARMED, "x" * 255, ""),
+        (ALARM, "AlarmName", ALARMED, "x" * 256, _unfit("AlarmName: expected maxLength: 255, actual: 256")),
         (GROUP, "Name", {}, "x" * 64, ""),
         (GROUP, "Name", {}, "x" * 65, _unfit("Name: expected maxLength: 64, actual: 65")),
         (GROUP, "Name", {}, "a b", _unfit("Name: failed validation constraint for keyword [pattern]")),
@@ -115,14 +96,23 @@ OF_IAM = "(Service: Iam, Status Code: 400, ValidationError)"
     ],
 )
 def test_stack_with_a_name_that_does_not_fit_fails(
-    create: Callable[[str, dict[str, Any]], str], kind: str, member: str, others: dict[str, Any], name: str, reason: str
+    clients: dict[str, Any], kind: str, member: str, others: dict[str, Any], name: str, reason: str
 ) -> None:
-    assert create(kind, others | {member: name}) == reason
+    assert creation_failure(clients["cloudformation"], kind, others | {member: name}) == reason
 
 
 @pytest.mark.parametrize(
     ("service", "operation", "member", "others", "name", "code", "text"),
     [
+        (
+            "cloudwatch",
+            "put_metric_alarm",
+            "AlarmName",
+            ALARMED,
+            "x" * 256,
+            "ValidationError",
+            _too_long("alarmName", 255),
+        ),
         ("events", "put_rule", "Name", HOURLY, "x" * 65, "ValidationException", _too_long("name", 64)),
         ("events", "put_rule", "Name", HOURLY, "a/b", "ValidationException", _unmatched("a/b", RULES)),
         ("scheduler", "create_schedule_group", "Name", {}, "x" * 65, "ValidationException", _too_long("name", 64)),
@@ -184,15 +174,14 @@ def test_request_with_a_name_that_does_not_fit_is_refused(
     code: str,
     text: str,
 ) -> None:
-    client = cloud.client(service)
     with refused(code, text):
-        getattr(client, operation)(**others, **{member: name})
-    client.close()
+        getattr(cloud.client(service), operation)(**others, **{member: name})
 
 
 @pytest.mark.parametrize(
     ("service", "operation", "arguments"),
     [
+        ("cloudwatch", "put_metric_alarm", ALARMED | {"AlarmName": "y" * 255}),
         ("events", "put_rule", HOURLY | {"Name": "x" * 64}),
         ("scheduler", "create_schedule_group", {"Name": "a.b-c_" + "x" * 58}),
         ("iam", "create_role", {"RoleName": "x" * 64, "AssumeRolePolicyDocument": json.dumps(TRUST)}),
@@ -202,6 +191,4 @@ def test_request_with_a_name_that_does_not_fit_is_refused(
 def test_request_with_the_longest_name_is_carried_out(
     cloud: LocalCloud, service: str, operation: str, arguments: dict[str, Any]
 ) -> None:
-    client = cloud.client(service)
-    getattr(client, operation)(**arguments)
-    client.close()
+    getattr(cloud.client(service), operation)(**arguments)

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from highwater_lab.local import LocalCloud
 from highwater_lab.physics.partitions import HASHES
 from highwater_local.dynamodb.meters import hash_of
-from tests.local.world import MINUTE, metric, refused, written
+from tests.local.world import MINUTE, keyed, metric, projecting, refused, units, written
 
 pytestmark = pytest.mark.xdist_group("cloud")
 _NUMBERS = itertools.count()
@@ -35,24 +35,12 @@ def dynamodb(clients: dict[str, Any]) -> Any:
 def _table(dynamodb: Any, read: int, write: int, index_write: int | None = None, **more: Any) -> str:
     """A table, with an index over `status` where it is given capacity."""
     name = f"throttled-{next(_NUMBERS)}"
-    names = ["pk"] if index_write is None else ["pk", "status"]
     if index_write is not None:
-        more["GlobalSecondaryIndexes"] = [
-            {
-                "IndexName": "by_status",
-                "KeySchema": [{"AttributeName": "status", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-                "ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": index_write},
-            }
-        ]
+        index = projecting("by_status", "status", to="KEYS_ONLY", ProvisionedThroughput=units(1, index_write))
+        more["GlobalSecondaryIndexes"] = [index]
     if more.get("BillingMode") != "PAY_PER_REQUEST":
-        more["ProvisionedThroughput"] = {"ReadCapacityUnits": read, "WriteCapacityUnits": write}
-    dynamodb.create_table(
-        TableName=name,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": each, "AttributeType": "S"} for each in names],
-        **more,
-    )
+        more["ProvisionedThroughput"] = units(read, write)
+    dynamodb.create_table(TableName=name, **keyed("pk", others=[] if index_write is None else ["status"]), **more)
     return name
 
 
@@ -245,7 +233,7 @@ ON_DEMAND = {"BillingMode": "PAY_PER_REQUEST", "OnDemandThroughput": {"MaxWriteR
 
 
 @pytest.mark.parametrize(
-    ("units", "more", "code", "limit"),
+    ("capacity", "more", "code", "limit"),
     [
         (0, ON_DEMAND, "ThrottlingException", "MaxOnDemandThroughputExceeded"),
         (1, {}, "ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded"),
@@ -253,9 +241,9 @@ ON_DEMAND = {"BillingMode": "PAY_PER_REQUEST", "OnDemandThroughput": {"MaxWriteR
     ids=["on-demand", "provisioned"],
 )
 def test_batch_of_which_nothing_is_processed_gets_one_of_two_errors_with_its_reason(
-    dynamodb: Any, units: int, more: dict[str, Any], code: str, limit: str
+    dynamodb: Any, capacity: int, more: dict[str, Any], code: str, limit: str
 ) -> None:
-    table = _table(dynamodb, units, units, **more)
+    table = _table(dynamodb, capacity, capacity, **more)
     put = {"PutRequest": {"Item": {"pk": {"S": "p"}, "fill": {"S": FILL}}}}
     _, answer = _until_throttled(lambda _: dynamodb.batch_write_item(RequestItems={table: [put]}))
     assert (answer["Error"]["Code"], _reasons(answer)) == (code, [(f"TableWrite{limit}", table)])
@@ -265,7 +253,7 @@ def test_more_capacity_helps_from_the_next_second_on(cloud: LocalCloud, dynamodb
     table = _table(dynamodb, 1, 1)
     put = {"TableName": table, "Item": {"pk": {"S": "p"}, "fill": {"S": FILL}}}
     _until_throttled(lambda _: dynamodb.put_item(**put))
-    dynamodb.update_table(TableName=table, ProvisionedThroughput={"ReadCapacityUnits": 1, "WriteCapacityUnits": 900})
+    dynamodb.update_table(TableName=table, ProvisionedThroughput=units(1, 900))
     cloud.step(1)
     for _ in range(20):
         dynamodb.put_item(**put)
@@ -298,11 +286,7 @@ def test_on_demand_takes_twice_its_previous_peak_after_half_an_hour(cloud: Local
     cloud.advance(35 * MINUTE)
     assert written(cloud, table) == 1
     # back to provisioned capacity: what was measured stays
-    dynamodb.update_table(
-        TableName=table,
-        BillingMode="PROVISIONED",
-        ProvisionedThroughput={"ReadCapacityUnits": 1, "WriteCapacityUnits": 1},
-    )
+    dynamodb.update_table(TableName=table, BillingMode="PROVISIONED", ProvisionedThroughput=units(1, 1))
     sent, answer = _until_throttled(lambda n: dynamodb.put_item(TableName=table, Item={"pk": {"S": str(n)}}))
     assert 300 <= sent <= 305
     assert _reasons(answer) == [("TableWriteProvisionedThroughputExceeded", table)]

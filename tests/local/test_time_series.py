@@ -13,11 +13,11 @@ from botocore.config import Config
 
 import highwater
 from highwater_lab.local import LocalCloud
+from tests.local.world import DAY, MINUTE, keyed
 from tests.ports import free_port
 
 PERIODS = highwater.Periods("log", every="day", late=timedelta(hours=2))
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
-MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 OF_A: dict[str, Any] = {
     "KeyConditionExpression": "#s = :s",
     "ExpressionAttributeNames": {"#s": "source"},
@@ -36,11 +36,7 @@ def dynamodb(cloud: LocalCloud) -> Iterator[Any]:
 def _create(client: Any, name: str) -> None:
     client.create_table(
         TableName=name,
-        KeySchema=[{"AttributeName": "source", "KeyType": "HASH"}, {"AttributeName": "at", "KeyType": "RANGE"}],
-        AttributeDefinitions=[
-            {"AttributeName": "source", "AttributeType": "S"},
-            {"AttributeName": "at", "AttributeType": "N"},
-        ],
+        **keyed("source", "at:N"),
         BillingMode="PAY_PER_REQUEST",
     )
 

@@ -44,7 +44,6 @@ def test_alarms_of_a_tracking_policy_are_among_cloudwatchs(world: World) -> None
     assert (low["Threshold"], low["StateValue"]) == (1680.0, "ALARM")
     world.autoscaling.delete_scaling_policy(**key(f"table/{table}"), PolicyName="tracking")
     assert cloudwatch.describe_alarms(AlarmNames=names)["MetricAlarms"] == []
-    cloudwatch.close()
 
 
 def test_alarms_of_a_policy_on_a_metric_of_its_own_are_among_cloudwatchs(world: World) -> None:
@@ -102,4 +101,3 @@ def test_alarms_of_a_policy_on_a_metric_of_its_own_are_among_cloudwatchs(world: 
     names = [alarm["AlarmName"] for alarm in world.put_policy(resource, "own", 60)["Alarms"]]
     assert len(names) == len(cloudwatch.describe_alarms(AlarmNames=names)["MetricAlarms"]) == 4
     assert cloudwatch.describe_alarms(AlarmNames=[high["AlarmName"], low["AlarmName"]])["MetricAlarms"] == []
-    cloudwatch.close()

@@ -9,24 +9,19 @@ from typing import Any
 import pytest
 
 from highwater_lab.local import LocalCloud
-from tests.local.world import READ, WRITE, World, index_definition, refused, units, warmth, world_of
+from tests.local.world import READ, WRITE, World, attributes, index_definition, refused, units, warmth, world_of
 
 pytestmark = pytest.mark.xdist_group("cloud-update-times")
+CLOUD = {"has_instant_updates": False}
 _ON_DEMAND = {"BillingMode": "PAY_PER_REQUEST"}
 
 
-@pytest.fixture(scope="module")
-def faithful() -> Iterator[LocalCloud]:
-    with LocalCloud(clock="driven") as cloud:
-        yield cloud
-
-
 @pytest.fixture
-def world(faithful: LocalCloud) -> Iterator[World]:
-    with world_of(faithful) as made:
-        yield made
-        made.cloud.advance(timedelta(minutes=20))
-        made.forget()
+def world(cloud: LocalCloud) -> Iterator[World]:
+    made = world_of(cloud)
+    yield made
+    made.cloud.advance(timedelta(minutes=20))
+    made.forget()
 
 
 def _states(world: World, table: str, seconds: list[int]) -> list[Any]:
@@ -185,7 +180,7 @@ def test_an_index_takes_minutes_to_build_and_holds_changes_of_its_table(world: W
     table = world.table(40, 41)
     added = {
         "TableName": table,
-        "AttributeDefinitions": [{"AttributeName": each, "AttributeType": "S"} for each in ("id", "city")],
+        "AttributeDefinitions": attributes("id", "city"),
         "GlobalSecondaryIndexUpdates": [{"Create": index_definition("by-city", 30, 31)}],
     }
     described = world.dynamodb.update_table(**added)["TableDescription"]

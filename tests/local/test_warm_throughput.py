@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.local.world import World, index_definition, refused, units, warmth
+from tests.local.world import World, attributes, index_definition, refused, units, warmth
 
 _INDEXES = {"by-city": (60, 61)}
-_KEYS = [
-    {"AttributeName": "id", "AttributeType": "S"},
-    {"AttributeName": "city", "AttributeType": "S"},
-]
+_KEYS = attributes("id", "city")
 
 
 def _lower(member: str, kind: str = "table") -> str:

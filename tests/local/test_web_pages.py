@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from highwater_lab.local import LocalCloud
+from tests.local.world import keyed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -23,12 +24,7 @@ BROWSER = next(
 )
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine; Debian's package has it")
 FRIEND = "http://friend.example"
-TABLE = {
-    "TableName": "made-by-a-page",
-    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-    "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+TABLE = {"TableName": "made-by-a-page", **keyed("id"), "BillingMode": "PAY_PER_REQUEST"}
 
 
 class _Pages(BaseHTTPRequestHandler):

@@ -11,7 +11,7 @@ import pytest
 from botocore.config import Config
 
 from highwater_lab.local import LocalCloud
-from tests.local.world import refused, units
+from tests.local.world import create_tables, refused, units
 
 pytestmark = pytest.mark.xdist_group("cloud")
 Regions = Callable[[str], Any]
@@ -35,12 +35,7 @@ def regions(cloud: LocalCloud) -> Regions:
         make: Any = boto3.client
         plain = Config(parameter_validation=False, retries={"total_max_attempts": 1})
         client = make("dynamodb", config=plain, **cloud.client_arguments() | {"region_name": region})
-        client.create_table(
-            TableName="orders",
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            ProvisionedThroughput=units(5, 6),
-        )
+        create_tables(client, units(5, 6), orders=["pk"])
         return client
 
     return in_region

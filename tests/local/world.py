@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import math
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -70,16 +72,20 @@ class Stack:
     def __init__(self, cloudformation: Any) -> None:
         self._cloudformation = cloudformation
         self.name = unique("stack")
+        self._is_there = False
 
     def create(self, **resources: Any) -> str:
         """Create it with these resources by logical id."""
-        self._cloudformation.create_stack(StackName=self.name, TemplateBody=_template(resources))
-        return self._wait()
+        self._is_there = True
+        return self._carry_out(self._cloudformation.create_stack, resources)
 
     def update(self, **resources: Any) -> str:
         """Update it to these resources."""
-        self._cloudformation.update_stack(StackName=self.name, TemplateBody=_template(resources))
-        return self._wait()
+        return self._carry_out(self._cloudformation.update_stack, resources)
+
+    def deploy(self, **resources: Any) -> tuple[str, list[str]]:
+        """Create it, or update it if it is there; return also its `failures`."""
+        return (self.update if self._is_there else self.create)(**resources), self.failures()
 
     def delete(self) -> str:
         """Delete it."""
@@ -97,12 +103,19 @@ class Stack:
         found = self._cloudformation.describe_stacks(StackName=self.name)["Stacks"][0].get("Outputs", [])
         return {output["OutputKey"]: output["OutputValue"] for output in found}
 
-    def reasons(self) -> str:
+    def failures(self) -> list[str]:
         """Why resources failed, newest first."""
         events = self._cloudformation.describe_stack_events(StackName=self.name)["StackEvents"]
-        return "\n".join(
-            event.get("ResourceStatusReason", "") for event in events if event["ResourceStatus"].endswith("_FAILED")
-        )
+        failed = [event for event in events if event["ResourceStatus"].endswith("_FAILED")]
+        return [event.get("ResourceStatusReason", "") for event in failed]
+
+    def reasons(self) -> str:
+        """Why resources failed, a line each, newest first."""
+        return "\n".join(self.failures())
+
+    def _carry_out(self, operation: Any, resources: dict[str, Any]) -> str:
+        operation(StackName=self.name, TemplateBody=_template(resources), Capabilities=["CAPABILITY_NAMED_IAM"])
+        return self._wait()
 
     def _wait(self, name: str | None = None) -> str:
         return stack_status(self._cloudformation, name or self.name)
@@ -113,6 +126,15 @@ def _template(resources: dict[str, Any]) -> str:
         name: {"Value": {"Ref": name}} for name, one in resources.items() if "ApplicationAutoScaling" in one["Type"]
     }
     return json.dumps({"Resources": resources, **({"Outputs": outputs} if outputs else {})})
+
+
+def creation_failure(cloudformation: Any, kind: str, properties: dict[str, Any]) -> str:
+    """Create a stack of one resource and delete it; why the resource could not be created, or nothing."""
+    stack = Stack(cloudformation)
+    stack.create(Named={"Type": kind, "Properties": properties})
+    failed = stack.failures()
+    stack.delete()
+    return failed[-1] if failed else ""
 
 
 def unique(prefix: str) -> str:
@@ -164,17 +186,12 @@ class World:
     def table(self, read: int, write: int, indexes: Mapping[str, tuple[int, int]] | None = None, **more: Any) -> str:
         """Make a table of its own name."""
         name = unique("table")
-        members = {
-            "TableName": name,
-            "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-            "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-            "ProvisionedThroughput": units(read, write),
-        }
+        members = keyed("id", others=["city"] if indexes else []) | {"ProvisionedThroughput": units(read, write)}
         if indexes:
-            members["AttributeDefinitions"].append({"AttributeName": "city", "AttributeType": "S"})  # type: ignore[attr-defined]
             members["GlobalSecondaryIndexes"] = [index_definition(index, *pair) for index, pair in indexes.items()]
         # a member given as None is left out
-        self.dynamodb.create_table(**{member: value for member, value in (members | more).items() if value is not None})
+        given = {member: value for member, value in (members | more).items() if value is not None}
+        self.dynamodb.create_table(TableName=name, **given)
         self.made.append(name)
         return name
 
@@ -322,15 +339,21 @@ class World:
             self.dynamodb.delete_table(TableName=name)
 
 
-@contextmanager
-def world_of(cloud: LocalCloud) -> Iterator[World]:
-    """A world on another cloud, its clients closed at the end."""
-    clients = client(cloud, "application-autoscaling"), client(cloud, "dynamodb")
-    try:
-        yield World(cloud, *clients)
-    finally:
-        for one in clients:
-            one.close()
+class SessionAt:
+    """A session of boto3 whose clients are those of a cloud."""
+
+    def __init__(self, cloud: LocalCloud) -> None:
+        self._session: Any = boto3.Session()
+        self._arguments = cloud.client_arguments()
+
+    def client(self, service: str, **more: Any) -> Any:
+        """Return a client of that service."""
+        return self._session.client(service, **self._arguments | more)
+
+
+def world_of(cloud: LocalCloud) -> World:
+    """A world on a cloud."""
+    return World(cloud, client(cloud, "application-autoscaling"), client(cloud, "dynamodb"))
 
 
 def key(resource: str, dim: str = READ) -> dict[str, str]:
@@ -346,14 +369,41 @@ def wording(resource: str, dim: str = READ) -> str:
 def create_tables(dynamodb: Any, throughput: Mapping[str, int], **keys: Sequence[str]) -> None:
     """Create tables by their names, each with its partition key and perhaps a sort key, which are texts."""
     for table, key in keys.items():
-        dynamodb.create_table(
-            TableName=table,
-            KeySchema=[
-                {"AttributeName": name, "KeyType": kind} for name, kind in zip(key, ("HASH", "RANGE"), strict=False)
-            ],
-            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in key],
-            ProvisionedThroughput=throughput,
-        )
+        dynamodb.create_table(TableName=table, **keyed(*key), ProvisionedThroughput=throughput)
+
+
+def keyed(*key: str, others: Sequence[str] = ()) -> dict[str, Any]:
+    """The members of a table with that key, and with definitions of *others*, as in `attributes`."""
+    return {"KeySchema": key_schema(*key), "AttributeDefinitions": attributes(*key, *others)}
+
+
+def key_schema(*key: str) -> list[dict[str, str]]:
+    """A partition key, and perhaps a sort key."""
+    names = (name.partition(":")[0] for name in key)
+    return [{"AttributeName": name, "KeyType": kind} for name, kind in zip(names, ("HASH", "RANGE"), strict=False)]
+
+
+def attributes(*names: str) -> list[dict[str, str]]:
+    """Definitions of attributes: texts, or numbers as in `rank:N`."""
+    split = (name.partition(":") for name in names)
+    return [{"AttributeName": name, "AttributeType": kind or "S"} for name, _, kind in split]
+
+
+def projecting(name: str, *key: str, to: str | Sequence[str] = "ALL", **more: Any) -> dict[str, Any]:
+    """An index with that key on all attributes, on keys alone (`KEYS_ONLY`), or also on those that are listed."""
+    included = {"ProjectionType": "INCLUDE", "NonKeyAttributes": to}
+    projection = {"ProjectionType": to} if isinstance(to, str) else included
+    return {"IndexName": name, "KeySchema": key_schema(*key), "Projection": projection, **more}
+
+
+def create_function(functions: Any, name: str, code: str, **more: Any) -> str:
+    """Create a function in Python, whose source has a function `handler`; return its ARN."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("index.py", code)
+    members = {"Runtime": "python3.12", "Role": f"arn:aws:iam::{ACCOUNT}:role/{name}", "Handler": "index.handler"}
+    code_member = {"ZipFile": packed.getvalue()}
+    return str(functions.create_function(FunctionName=name, Code=code_member, **members | more)["FunctionArn"])
 
 
 def units(read: int, write: int) -> dict[str, int]:
@@ -368,12 +418,7 @@ def warmth(read: int, write: int) -> dict[str, int]:
 
 def index_definition(name: str, read: int, write: int) -> dict[str, Any]:
     """An index on the attribute `city`."""
-    return {
-        "IndexName": name,
-        "KeySchema": [{"AttributeName": "city", "KeyType": "HASH"}],
-        "Projection": {"ProjectionType": "ALL"},
-        "ProvisionedThroughput": units(read, write),
-    }
+    return projecting(name, "city", ProvisionedThroughput=units(read, write))
 
 
 def at_expression(at: datetime) -> str:
@@ -384,9 +429,8 @@ def at_expression(at: datetime) -> str:
 def metric(cloud: LocalCloud, name: str, statistic: str = "Sum", **dimensions: str) -> list[tuple[datetime, float]]:
     """DynamoDB's metric of the last three hours, by minutes, zeros left out."""
     with_names = [{"Name": key, "Value": value} for key, value in dimensions.items()]
-    watching = client(cloud, "cloudwatch")
     now = cloud.status().now
-    answer = watching.get_metric_data(
+    answer = client(cloud, "cloudwatch").get_metric_data(
         MetricDataQueries=[
             {
                 "Id": "asked",
@@ -401,7 +445,6 @@ def metric(cloud: LocalCloud, name: str, statistic: str = "Sum", **dimensions: s
         EndTime=now,
         ScanBy="TimestampAscending",
     )["MetricDataResults"][0]
-    watching.close()
     return [(at, value) for at, value in zip(answer["Timestamps"], answer["Values"], strict=True) if value]
 
 
@@ -411,11 +454,19 @@ def written(cloud: LocalCloud, table: str) -> float:
     return sum(value for _, value in metric(cloud, "ConsumedWriteCapacityUnits", TableName=table))
 
 
+def policy(*statements: dict[str, Any]) -> dict[str, Any]:
+    """A policy of these statements, which allow where they do not say otherwise."""
+    return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow"} | each for each in statements]}
+
+
+def trusting(**principal: Any) -> dict[str, Any]:
+    """The trust policy of a role that the principal may assume."""
+    return policy({"Principal": principal, "Action": "sts:AssumeRole"})
+
+
 # A role with this trust policy may be assumed by whoever asks.
-TRUST: Final = {
-    "Version": "2012-10-17",
-    "Statement": [{"Effect": "Allow", "Principal": {"AWS": ACCOUNT}, "Action": "sts:AssumeRole"}],
-}
+TRUST: Final = trusting(AWS=ACCOUNT)
+OF_LAMBDA: Final = trusting(Service="lambda.amazonaws.com")
 
 
 def dynamodb_as(cloud: LocalCloud, sts: Any, role: str) -> Any:

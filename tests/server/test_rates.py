@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import urlencode
 
 import pytest
-from botocore.config import Config
 
 pytest.importorskip("ministack", reason="run by make test-cloud, in the environment of the local cloud")
 
@@ -16,7 +15,6 @@ from highwater_local import ministack
 from highwater_local.strict.rates import Rates
 from highwater_local.strict.request import CheckedRequest
 
-ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1})
 NOW = 1_800_000_000
 THROTTLED = (
     400,
