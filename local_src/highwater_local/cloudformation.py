@@ -193,22 +193,19 @@ class Provisioners:
             self._register(key, new, {action_text(action) for action in old.get("ScheduledActions") or []})
         except ValueError:
             # the engine rolls back its changes, but not those inside a resource that failed half-way
-            self._restore(key, old, new)
+            self._delete_actions(key, new, old)
+            self._register(key, old)
             raise
-        kept = {action["ScheduledActionName"] for action in new.get("ScheduledActions") or []}
-        for action in old.get("ScheduledActions") or []:
-            name = action["ScheduledActionName"]
-            if name not in kept and name in self._autoscaling().targets[key].actions:
-                self._autoscaling().delete_action(key, name)
+        self._delete_actions(key, old, new)
         return physical_id, {"Id": physical_id}
 
-    def _restore(self, key: TargetKey, old: Document, new: Document) -> None:
-        known = {action["ScheduledActionName"] for action in old.get("ScheduledActions") or []}
-        for action in new.get("ScheduledActions") or []:
+    def _delete_actions(self, key: TargetKey, properties: Document, kept: Document) -> None:
+        """Delete the scheduled actions of *properties* whose names *kept* does not have."""
+        names = {action["ScheduledActionName"] for action in kept.get("ScheduledActions") or []}
+        for action in properties.get("ScheduledActions") or []:
             name = action["ScheduledActionName"]
-            if name not in known and name in self._autoscaling().targets[key].actions:
+            if name not in names and name in self._autoscaling().targets[key].actions:
                 self._autoscaling().delete_action(key, name)
-        self._register(key, old)
 
     def delete_target(self, physical_id: str, _properties: Document) -> None:
         """Deregister the target, if it still exists."""

@@ -11,11 +11,13 @@ from typing import Any, Final
 
 from highwater_local.autoscaling.records import (
     SERVICE_NAMESPACE,
+    TRACKING,
     PolicyRecord,
     ScheduledActionRecord,
     ServiceError,
     TargetKey,
     TargetRecord,
+    invalid,
     target_key,
 )
 from highwater_local.autoscaling.service import AutoScaling
@@ -144,7 +146,7 @@ _OPERATIONS: dict[str, Callable[[AutoScaling, Request], Answer]] = {
 def _of_dynamodb(request: Request) -> Request:
     namespace = request["ServiceNamespace"]
     if namespace != SERVICE_NAMESPACE:
-        raise ServiceError("ValidationException", f"Unsupported service namespace: {namespace}")
+        raise invalid(f"Unsupported service namespace: {namespace}")
     return request
 
 
@@ -163,7 +165,7 @@ def _is_asked_for(view: Answer, request: Request) -> bool:
 def _page(found: list[Answer], member: str, request: Request) -> Answer:
     asked = _whole(request, "MaxResults")
     if asked is not None and asked < 0:
-        raise ServiceError("ValidationException", f"MaxResults must not be negative, got {asked}")
+        raise invalid(f"MaxResults must not be negative, got {asked}")
     size = min(_PAGE, asked or _PAGE)
     start = _start(request.get("NextToken"))
     page: Answer = {member: found[start : start + size]}
@@ -187,7 +189,7 @@ def _start(token: object) -> int:
 def _whole(request: Request, member: str) -> int | None:
     value = request.get(member)
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-        raise ServiceError("ValidationException", f"{member} must be a whole number, got {value!r}")
+        raise invalid(f"{member} must be a whole number, got {value!r}")
     return value
 
 
@@ -232,7 +234,7 @@ def _policy_view(key: TargetKey, policy: PolicyRecord) -> Answer:
     return key.members | {
         "PolicyARN": policy.arn,
         "PolicyName": policy.name,
-        "PolicyType": policy.policy_type,
+        "PolicyType": TRACKING,
         "TargetTrackingScalingPolicyConfiguration": policy.configuration,
         "Alarms": policy.alarms,
         "CreationTime": policy.created.timestamp(),
@@ -241,16 +243,6 @@ def _policy_view(key: TargetKey, policy: PolicyRecord) -> Answer:
 
 # AWS documents no duration; this is short compared with a call over the network
 _SECONDS: Final = 0.02
-_CHANGES: Final = frozenset(
-    {
-        "DeleteScalingPolicy",
-        "DeleteScheduledAction",
-        "DeregisterScalableTarget",
-        "PutScalingPolicy",
-        "PutScheduledAction",
-        "RegisterScalableTarget",
-    }
-)
 
 
 class PendingUpdates:
@@ -269,7 +261,7 @@ class PendingUpdates:
         Raises:
             ServiceError: Another call is changing the same scalable target, or the service rejects the operation.
         """
-        if operation not in _CHANGES:
+        if operation.startswith("Describe") or operation not in _OPERATIONS:
             return answer(service, operation, request)
         target = (service, str(request.get("ResourceId")), str(request.get("ScalableDimension")))
         if target in self._changed:

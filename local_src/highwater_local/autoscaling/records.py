@@ -14,6 +14,7 @@ from highwater.core import Dimension
 from highwater_lab.services.autoscaling import Alarm, ScalableTarget, ScheduledChange, TargetTracking
 
 SERVICE_NAMESPACE = "dynamodb"
+TRACKING: Final = "TargetTrackingScaling"
 _RESOURCE = re.compile(r"table/(?P<table>[a-zA-Z0-9_.-]+)(/index/(?P<index>[a-zA-Z0-9_.-]+))?")
 _DIMENSIONS = {
     "dynamodb:table:ReadCapacityUnits": ("table", Dimension.READ),
@@ -30,6 +31,11 @@ class ServiceError(Exception):
         self.code = code
         self.message = message
         super().__init__(f"{code}: {message}")
+
+
+def invalid(message: str) -> ServiceError:
+    """Return the error of an invalid request."""
+    return ServiceError("ValidationException", message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +88,12 @@ class TargetKey:
 def target_key(namespace: str, resource_id: str, dimension: str) -> TargetKey:
     """Return the key for a request's members; raises `ServiceError` if they do not name a DynamoDB target."""
     if namespace != SERVICE_NAMESPACE:
-        raise ServiceError("ValidationException", f"Unsupported service namespace: {namespace}")
+        raise invalid(f"Unsupported service namespace: {namespace}")
     match = _RESOURCE.fullmatch(resource_id)
     if match is None:
-        raise ServiceError("ValidationException", f"Unsupported resource ID: {resource_id}")
+        raise invalid(f"Unsupported resource ID: {resource_id}")
     if dimension not in _DIMENSIONS or (_DIMENSIONS[dimension][0] == "index") != (match["index"] is not None):
-        raise ServiceError(
-            "ValidationException", f"Unsupported service namespace, resource type or scalable dimension: {dimension}"
-        )
+        raise invalid(f"Unsupported service namespace, resource type or scalable dimension: {dimension}")
     return TargetKey(resource_id, dimension)
 
 
@@ -113,11 +117,10 @@ class ScheduledActionRecord:
 
 @dataclass(slots=True)
 class PolicyRecord:
-    """A scaling policy as put."""
+    """A scaling policy as put; it is a target tracking policy, the only kind that DynamoDB supports."""
 
     name: str
     arn: str
-    policy_type: str
     configuration: dict[str, Any]
     alarms: list[dict[str, str]]
     created: datetime

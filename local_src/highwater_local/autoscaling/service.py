@@ -15,6 +15,7 @@ from highwater_lab.services.schedules import parse_expression
 from highwater_lab.services.timing import Timing
 from highwater_local.autoscaling.records import (
     SERVICE_NAMESPACE,
+    TRACKING,
     Changes,
     PolicyRecord,
     ScaledTables,
@@ -22,6 +23,7 @@ from highwater_local.autoscaling.records import (
     ServiceError,
     TargetKey,
     TargetRecord,
+    invalid,
 )
 from highwater_local.autoscaling.validation import refuse_wrong_member, refuse_wrong_metric
 
@@ -61,12 +63,12 @@ class AutoScaling:
         """Register or update a target and move its capacity inside the range at once; omitted values do not change."""
         target = self.targets.get(key)
         if target is None and (minimum is None or maximum is None):
-            raise ServiceError("ValidationException", "Both min capacity and max capacity are required to register.")
+            raise invalid("Both min capacity and max capacity are required to register.")
         low = minimum if minimum is not None else target.floor if target else 0
         high = maximum if maximum is not None else target.ceiling if target else 0
         _check_range(low, high)
         if self._tables.capacity(key) is None and target is None:
-            raise ServiceError("ValidationException", f"DynamoDB table does not exist: {key.resource_id}")
+            raise invalid(f"DynamoDB table does not exist: {key.resource_id}")
         if target is None:
             target = TargetRecord(
                 key=key,
@@ -116,20 +118,18 @@ class AutoScaling:
         if not has_action and old is not None:
             minimum, maximum = old.change.min, old.change.max
         if minimum is None and maximum is None:
-            raise ServiceError(
-                "ValidationException", "At least one of minimum capacity and maximum capacity should be provided"
-            )
+            raise invalid("At least one of minimum capacity and maximum capacity should be provided")
         if minimum is not None and maximum is not None:
             _check_range(minimum, maximum)
         schedule = schedule or (old.schedule if old else None)
         if schedule is None:
-            raise ServiceError("ValidationException", "Schedule is required for a new scheduled action")
+            raise invalid("Schedule is required for a new scheduled action")
         timezone = timezone or (old.timezone if old else None)
         zone = find_zone(timezone or "UTC")
         if zone is None:
-            raise ServiceError("ValidationException", f"Invalid timezone: {timezone}")
+            raise invalid(f"Invalid timezone: {timezone}")
         if start is not None and end is not None and end <= start:
-            raise ServiceError("ValidationException", "End time must be after start time")
+            raise invalid("End time must be after start time")
         change = ScheduledChange(
             name=name,
             expression=self._expression(schedule, zone),
@@ -164,15 +164,15 @@ class AutoScaling:
         """Create or update a target tracking policy, the only kind that DynamoDB supports."""
         target = self._registered(key)
         old = target.policies.get(name)
-        kind = policy_type or (old.policy_type if old else "StepScaling")
-        if kind != "TargetTrackingScaling":
-            raise ServiceError("ValidationException", f"{kind} is not supported for {key.wording}")
+        kind = policy_type or (TRACKING if old else "StepScaling")
+        if kind != TRACKING:
+            raise invalid(f"{kind} is not supported for {key.wording}")
         refuse_wrong_member("PutScalingPolicy", "PolicyName", name)
         settings = configuration or (old.configuration if old else None)
         if not settings or "TargetValue" not in settings:
-            raise ServiceError("ValidationException", "Target tracking scaling policy configuration is required")
+            raise invalid("Target tracking scaling policy configuration is required")
         if not 20 <= float(settings["TargetValue"]) <= 90:
-            raise ServiceError("ValidationException", "Target utilization must be between 20 and 90 for DynamoDB")
+            raise invalid("Target utilization must be between 20 and 90 for DynamoDB")
         refuse_wrong_metric(key, name, settings, target.policies)
         if old is None and len(target.policies) >= _MAX_POLICIES:
             raise ServiceError(
@@ -181,7 +181,6 @@ class AutoScaling:
         record = PolicyRecord(
             name=name,
             arn=old.arn if old else self._arn("scalingPolicy", key, f"policyName/{name}"),
-            policy_type=kind,
             configuration=settings,
             alarms=old.alarms if old else [],
             created=old.created if old else self._now(),
@@ -255,7 +254,7 @@ class AutoScaling:
             return parse_expression(schedule, zone, self._now().replace(microsecond=0))
         except ValueError as unreadable:
             message = f"Invalid schedule expression: {schedule}"
-            raise ServiceError("ValidationException", message) from unreadable
+            raise invalid(message) from unreadable
 
     def _alarm(self, key: TargetKey, kind: str) -> dict[str, str]:
         name = f"TargetTracking-{key.resource_id}-{kind}-{uuid.uuid4()}"
@@ -270,6 +269,6 @@ class AutoScaling:
 
 def _check_range(low: int, high: int) -> None:
     if low < 1:
-        raise ServiceError("ValidationException", f"Minimum capacity must be at least 1, got {low}")
+        raise invalid(f"Minimum capacity must be at least 1, got {low}")
     if high < low:
-        raise ServiceError("ValidationException", "Maximum capacity cannot be less than minimum capacity")
+        raise invalid("Maximum capacity cannot be less than minimum capacity")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final
 
 from botocore.model import ListShape, MapShape, Shape, StringShape, StructureShape
 from botocore.validate import ParamValidator
 
-from highwater_local.autoscaling.records import PolicyRecord, ServiceError, TargetKey
+from highwater_local.autoscaling.records import PolicyRecord, ServiceError, TargetKey, invalid
 from highwater_local.requests import errors_text, model_of, unmet_text
 
 _PREDEFINED: Final = "PredefinedMetricSpecification"
@@ -24,16 +24,16 @@ def refuse_wrong_metric(key: TargetKey, name: str, settings: dict[str, Any], kno
     if bool(predefined) is bool(customized):
         got = "both" if predefined else "none"
         message = f"Exactly one of {_PREDEFINED} and {_CUSTOMIZED} is required, got {got}"
-        raise ServiceError("ValidationException", message)
+        raise invalid(message)
     wanted = f"DynamoDB{key.dimension.title()}CapacityUtilization"
     if predefined and predefined.get("PredefinedMetricType") != wanted:
         message = (
             f"Unsupported predefined metric type for {key.wording}: {predefined.get('PredefinedMetricType')}; it must "
             f"be {wanted}"
         )
-        raise ServiceError("ValidationException", message)
+        raise invalid(message)
     if any(_metric(other.configuration) == _metric(settings) for known_as, other in known.items() if known_as != name):
-        raise ServiceError("ValidationException", _ONE_POLICY)
+        raise invalid(_ONE_POLICY)
 
 
 def _metric(settings: dict[str, Any]) -> tuple[Any, Any]:
@@ -69,7 +69,7 @@ def _input(operation: str) -> StructureShape:
 
 def _refuse(wrong: list[str]) -> None:
     if wrong:
-        raise ServiceError("ValidationException", errors_text(wrong))
+        raise invalid(errors_text(wrong))
 
 
 def _wrong(shape: Shape, value: Any, place: str) -> Iterator[str]:
@@ -92,41 +92,28 @@ def _wrong(shape: Shape, value: Any, place: str) -> Iterator[str]:
         for element_shape, elements in zip(element_shapes, columns, strict=True):
             if any(True for element in elements for _ in _unmet(element_shape, element)):
                 # AWS does not say which element violates which of its constraints
-                every = ", ".join(f"Member must {constraint}" for constraint in _constraints(element_shape))
+                every = ", ".join(f"Member must {constraint}" for constraint, _ in _constraints(element_shape))
                 yield unmet_text(_shown(value), place, f"satisfy constraint: [{every}]")
 
 
 def _unmet(shape: Shape, value: Any) -> Iterator[str]:
-    """Yield the constraints of the shape itself that a value violates."""
-    limits = shape.metadata
-    size = value if shape.type_name in ("integer", "long", "float", "double") else _length(value)
-    for constraint in _constraints(shape):
-        if "less than" in constraint:
-            is_met = size <= limits["max"]
-        elif "greater than" in constraint:
-            is_met = size >= limits["min"]
-        elif "enum" in constraint:
-            is_met = isinstance(shape, StringShape) and value in shape.enum
-        else:
-            is_met = _pattern(limits["pattern"]).fullmatch(value) is not None
-        if not is_met:
-            yield constraint
+    """Yield the constraints of the shape itself that a value does not satisfy."""
+    return (constraint for constraint, is_met in _constraints(shape) if not is_met(value))
 
 
-def _constraints(shape: Shape) -> list[str]:
-    """Return the constraints of a shape, in the words and the order of AWS's services."""
+def _constraints(shape: Shape) -> Iterator[tuple[str, Callable[[Any], bool]]]:
+    """Yield the constraints of a shape, in the words and the order of AWS's services, with their checks of a value."""
     limits = shape.metadata
     kind = "value" if shape.type_name in ("integer", "long", "float", "double") else "length"
-    found = []
     if "max" in limits:
-        found.append(f"have {kind} less than or equal to {limits['max']}")
+        yield f"have {kind} less than or equal to {limits['max']}", lambda value: _size(value) <= limits["max"]
     if "min" in limits:
-        found.append(f"have {kind} greater than or equal to {limits['min']}")
+        yield f"have {kind} greater than or equal to {limits['min']}", lambda value: _size(value) >= limits["min"]
     if "pattern" in limits:
-        found.append(f"satisfy regular expression pattern: {limits['pattern']}")
+        text = f"satisfy regular expression pattern: {limits['pattern']}"
+        yield text, lambda value: _pattern(limits["pattern"]).fullmatch(value) is not None
     if isinstance(shape, StringShape) and shape.enum:
-        found.append(f"satisfy enum value set: [{', '.join(sorted(shape.enum))}]")
-    return found
+        yield f"satisfy enum value set: [{', '.join(sorted(shape.enum))}]", lambda value: value in shape.enum
 
 
 def _shown(value: Any) -> str:
@@ -137,7 +124,10 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
-def _length(value: Any) -> int:
+def _size(value: Any) -> float:
+    """Return a number itself, and the length of anything else."""
+    if isinstance(value, (int, float)):
+        return value
     return len(value) if isinstance(value, (str, list, dict)) else 0
 
 

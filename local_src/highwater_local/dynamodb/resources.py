@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from highwater.core import Dimension
-from highwater_local.autoscaling.records import ServiceError
+from highwater_local.autoscaling.records import ServiceError, invalid
 from highwater_local.ministack import Document
 from highwater_local.requests import errors_text, unmet_text
 
@@ -18,7 +18,7 @@ _CHARACTERS: Final = "[a-zA-Z0-9_.-]+"
 def index_name_refusal(request: Document) -> ServiceError | None:
     """Return the rejection of a CreateTable or UpdateTable with an invalid index name, `None` if all are valid."""
     unmet = [unmet_text(name, place, constraint) for place, name in _names(request) for constraint in _unmet(name)]
-    return ServiceError("ValidationException", errors_text(unmet)) if unmet else None
+    return invalid(errors_text(unmet)) if unmet else None
 
 
 def _names(request: Document) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater_lab.services.timing import Timing
 from highwater_lab.services.update_table import CapacityControl, Refused
 from highwater_local import ministack
-from highwater_local.autoscaling.records import ServiceError, TargetKey
+from highwater_local.autoscaling.records import ServiceError, TargetKey, invalid
 from highwater_local.dynamodb.call import meters_of
 from highwater_local.dynamodb.resources import (
     UNITS,
@@ -144,8 +144,7 @@ def _capacity_refusal(
             return above_quota(wanted, kind)
         # MiniStack itself raises this error for tables
         case Refused.TOO_SMALL if index is not None:
-            return ServiceError(
-                "ValidationException",
+            return invalid(
                 "One or more parameter values were invalid: ReadCapacityUnits and WriteCapacityUnits must be greater "
                 f"than zero for index {index}",
             )
@@ -155,8 +154,7 @@ def _capacity_refusal(
                 f"Requested {member}: {wanted[dimension]}."
                 for dimension, member in UNITS.items()
             )
-            return ServiceError(
-                "ValidationException",
+            return invalid(
                 f"The provisioned throughput for the {kind} {'' if index is None else name + ' '}will not change. The "
                 f"requested value equals the current value. {figures} Refer to the Amazon DynamoDB Developer Guide for "
                 "current limits and how to request higher limits.",
@@ -171,8 +169,7 @@ def _warm_refusal(mark: dict[Dimension, int], index: str | None, warm: Document)
     for dimension, member in WARM.items():
         units = int(warm.get(member, mark[dimension]))
         if units < mark[dimension]:
-            return ServiceError(
-                "ValidationException",
+            return invalid(
                 f"Requested {member} for WarmThroughput for {kind} is lower than current WarmThroughput, "
                 "decreasing WarmThroughput is not supported",
             )
@@ -194,10 +191,7 @@ def projection_refusal(index: Document) -> ServiceError | None:
         told = "is not specified"
     else:
         return None
-    return ServiceError(
-        "ValidationException",
-        f"One or more parameter values were invalid: ProjectionType is {kind}, but NonKeyAttributes {told}",
-    )
+    return invalid(f"One or more parameter values were invalid: ProjectionType is {kind}, but NonKeyAttributes {told}")
 
 
 def above_quota(units: dict[Dimension, int], kind: str) -> ServiceError | None:
