@@ -47,6 +47,14 @@ def world(cloud: LocalCloud, clients: dict[str, Any]) -> Iterator[World]:
 
 
 @pytest.fixture
+def resource(world: World) -> str:
+    """A table whose reads are a target from 7 to 900."""
+    made = world.resource()
+    world.register(made, 7, 900)
+    return made
+
+
+@pytest.fixture
 def make_stack(clients: dict[str, Any], world: World) -> Callable[[], Stack]:
     del world  # forgets tables and targets at the end
     return lambda: Stack(clients["cloudformation"])

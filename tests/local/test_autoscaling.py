@@ -20,29 +20,21 @@ from tests.local.world import (
     World,
     at_expression,
     budget_text,
+    invalid,
     key,
     refused,
     wording,
 )
 
 _NAME_PATTERN = (
-    "Member must satisfy regular expression pattern: "
+    "satisfy regular expression pattern: "
     r"(?!((^[ ]+.*)|(.*([\u0000-\u001f]|[\u007f-\u009f]|[:/|])+.*)|(.*[ ]+$))).+"
 )
 
 
-def _wrong_name(name: str, *unmet: str) -> str:
+def _wrong_name(name: str, *constraints: str) -> str:
     """The refusal of a scheduled action's name, by the constraints that it does not meet."""
-    told = [f"Value '{name}' at 'scheduledActionName' failed to satisfy constraint: {each}" for each in unmet]
-    return f"{len(told)} validation error{'s' if len(told) > 1 else ''} detected: {'; '.join(told)}"
-
-
-@pytest.fixture
-def resource(world: World) -> str:
-    """A table whose reads are a target from 7 to 900."""
-    made = world.resource()
-    world.register(made, 7, 900)
-    return made
+    return invalid(*((name, "scheduledActionName", each) for each in constraints))
 
 
 # PutScheduledAction, DescribeScheduledActions, DeleteScheduledAction
@@ -137,12 +129,12 @@ def test_put_action_again_changes_only_what_is_given(
         ),
         pytest.param(
             {"name": "n" * 257, "minimum": 9},
-            _wrong_name("n" * 257, "Member must have length less than or equal to 256"),
+            _wrong_name("n" * 257, "have length less than or equal to 256"),
             id="a-name-too-long",
         ),
         pytest.param(
             {"name": "", "minimum": 9},
-            _wrong_name("", "Member must have length greater than or equal to 1", _NAME_PATTERN),
+            _wrong_name("", "have length greater than or equal to 1", _NAME_PATTERN),
             id="no-name",
         ),
     ],
@@ -222,13 +214,23 @@ def test_delete_action_removes_that_one_alone(world: World, resource: str) -> No
 
 
 @pytest.mark.parametrize("is_registered", [True, False], ids=["of-a-target", "of-no-target"])
-def test_delete_of_an_unknown_action_is_refused(world: World, is_registered: bool) -> None:
+@pytest.mark.parametrize(
+    ("kind", "operation", "member"),
+    [
+        ("scheduled action", "delete_scheduled_action", "ScheduledActionName"),
+        ("scaling policy", "delete_scaling_policy", "PolicyName"),
+    ],
+    ids=["action", "policy"],
+)
+def test_delete_of_what_is_not_there_is_refused(
+    world: World, is_registered: bool, kind: str, operation: str, member: str
+) -> None:
     resource = world.resource()
     if is_registered:
         world.register(resource, 7, 900)
-    text = f"No scheduled action found for {wording(resource)}, scheduled action name: none"
-    with refused("ObjectNotFoundException", text):
-        world.autoscaling.delete_scheduled_action(**key(resource), ScheduledActionName="none")
+    name = kind if member == "ScheduledActionName" else "policy"
+    with refused("ObjectNotFoundException", f"No {kind} found for {wording(resource)}, {name} name: none"):
+        getattr(world.autoscaling, operation)(**key(resource), **{member: "none"})
 
 
 # PutScalingPolicy, DescribeScalingPolicies, DeleteScalingPolicy
@@ -314,16 +316,6 @@ def test_delete_policy_ends_its_scaling(world: World) -> None:
     world.autoscaling.delete_scaling_policy(**key(resource), PolicyName="tracking")
     world.cloud.advance(2 * IDLE)
     assert world.capacity(table) == (40, 41)
-
-
-@pytest.mark.parametrize("is_registered", [True, False], ids=["of-a-target", "of-no-target"])
-def test_delete_of_an_unknown_policy_is_refused(world: World, is_registered: bool) -> None:
-    resource = world.resource()
-    if is_registered:
-        world.register(resource, 7, 900)
-    text = f"No scaling policy found for {wording(resource)}, policy name: none"
-    with refused("ObjectNotFoundException", text):
-        world.autoscaling.delete_scaling_policy(**key(resource), PolicyName="none")
 
 
 # DescribeScalingActivities, and target tracking on an idle table

@@ -6,141 +6,127 @@ from typing import Any
 
 import pytest
 
-from tests.local.world import INDEX_WRITE, READ, WRITE, World, key, refused, wording
+from tests.local.world import INDEX_WRITE, READ, WRITE, Unmet, World, invalid, key, refused, wording
 
-ONE = "1 validation error detected: "
 PREDEFINED = {"PredefinedMetricSpecification": {"PredefinedMetricType": "DynamoDBReadCapacityUtilization"}}
 SETTINGS: dict[str, Any] = {"TargetValue": 70, **PREDEFINED}
 XML = r"[\u0020-\uD7FF\uE000-\uFFFD\uD800\uDC00-\uDBFF\uDFFF\r\n\t]*"
+REGISTER, DESCRIBE, PUT = "register_scalable_target", "describe_scalable_targets", "put_scaling_policy"
+OF_DYNAMODB, ORDERS = {"ServiceNamespace": "dynamodb"}, key("table/orders")
+LONG, MANY = "table/" + "x" * 1_600, ["table/x"] * 51
+MEDIAN = {"MetricName": "m", "Namespace": "n", "Statistic": "Median"}
+STEPS = {"StepScalingPolicyConfiguration": {"StepAdjustments": [{"ScalingAdjustment": 1}, {}]}}
 
 
-def _unmet(value: str, place: str, constraint: str) -> str:
-    return f"Value {value} at '{place}' failed to satisfy constraint: Member must {constraint}"
+def _tracking(**settings: Any) -> dict[str, Any]:
+    return ORDERS | {"PolicyName": "p", "TargetTrackingScalingPolicyConfiguration": settings}
+
+
+def _in_tracking(member: str) -> str:
+    return f"targetTrackingScalingPolicyConfiguration.{member}"
 
 
 @pytest.mark.parametrize(
-    ("operation", "members", "message"),
+    ("operation", "members", "unmet"),
     [
-        (
-            "register_scalable_target",
-            {"ServiceNamespace": "dynamodb", "MinCapacity": 5},
-            f"2 validation errors detected: {_unmet('null', 'resourceId', 'not be null')}; "
-            f"{_unmet('null', 'scalableDimension', 'not be null')}",
+        pytest.param(
+            REGISTER,
+            OF_DYNAMODB | {"MinCapacity": 5},
+            [(None, "resourceId", "not be null"), (None, "scalableDimension", "not be null")],
+            id="two-members-missing",
         ),
-        (
-            "register_scalable_target",
-            key("table/orders") | {"RoleARN": ""},
-            ONE + _unmet("''", "roleARN", "have length greater than or equal to 1"),
+        pytest.param(
+            REGISTER,
+            ORDERS | {"RoleARN": ""},
+            [("", "roleARN", "have length greater than or equal to 1")],
+            id="empty",
         ),
-        (
-            "register_scalable_target",
-            key("table/" + "x" * 1_600),
-            ONE + _unmet(f"'table/{'x' * 1_600}'", "resourceId", "have length less than or equal to 1600"),
+        pytest.param(
+            REGISTER, key(LONG), [(LONG, "resourceId", "have length less than or equal to 1600")], id="too-long"
         ),
-        (
-            "register_scalable_target",
+        pytest.param(
+            REGISTER,
             key("table/a\x01b"),
-            ONE + _unmet("'table/a\x01b'", "resourceId", f"satisfy regular expression pattern: {XML}"),
+            [("table/a\x01b", "resourceId", f"satisfy regular expression pattern: {XML}")],
+            id="pattern",
         ),
-        (
-            "register_scalable_target",
-            key("table/orders") | {"Tags": {"": "x"}},
-            ONE
-            + _unmet(
-                "'{=x}'",
-                "tags",
-                "satisfy constraint: [Member must have length less than or equal to 128, Member must have length "
-                "greater than or equal to 1]",
-            ),
+        pytest.param(
+            REGISTER,
+            ORDERS | {"Tags": {"": "x"}},
+            [
+                (
+                    "{=x}",
+                    "tags",
+                    "satisfy constraint: [Member must have length less than or equal to 128, Member must have length "
+                    "greater than or equal to 1]",
+                )
+            ],
+            id="key-of-a-map",
         ),
-        (
-            "describe_scalable_targets",
-            {"ServiceNamespace": "dynamodb", "ResourceIds": ["table/x"] * 51},
-            ONE + _unmet(f"'[{', '.join(['table/x'] * 51)}]'", "resourceIds", "have length less than or equal to 50"),
+        pytest.param(
+            DESCRIBE,
+            OF_DYNAMODB | {"ResourceIds": MANY},
+            [(f"[{', '.join(MANY)}]", "resourceIds", "have length less than or equal to 50")],
+            id="list-too-long",
         ),
-        (
-            "describe_scalable_targets",
-            {"ServiceNamespace": "dynamodb", "ResourceIds": ["table/x", ""]},
-            ONE
-            + _unmet(
-                "'[table/x, ]'",
-                "resourceIds",
-                "satisfy constraint: [Member must have length less than or equal to 1600, Member must have length "
-                f"greater than or equal to 1, Member must satisfy regular expression pattern: {XML}]",
-            ),
+        pytest.param(
+            DESCRIBE,
+            OF_DYNAMODB | {"ResourceIds": ["table/x", ""]},
+            [
+                (
+                    "[table/x, ]",
+                    "resourceIds",
+                    "satisfy constraint: [Member must have length less than or equal to 1600, Member must have length "
+                    f"greater than or equal to 1, Member must satisfy regular expression pattern: {XML}]",
+                )
+            ],
+            id="element-of-a-list",
         ),
-        (
-            "put_scaling_policy",
-            key("table/orders") | {"PolicyName": "p" * 257},
-            ONE + _unmet(f"'{'p' * 257}'", "policyName", "have length less than or equal to 256"),
+        pytest.param(
+            PUT,
+            ORDERS | {"PolicyName": "p" * 257},
+            [("p" * 257, "policyName", "have length less than or equal to 256")],
+            id="policy-name-too-long",
         ),
-        (
-            "put_scaling_policy",
-            key("table/orders") | {"PolicyName": "a\x01b"},
-            ONE + _unmet("'a\x01b'", "policyName", r"satisfy regular expression pattern: \p{Print}+"),
+        pytest.param(
+            PUT,
+            ORDERS | {"PolicyName": "a\x01b"},
+            [("a\x01b", "policyName", r"satisfy regular expression pattern: \p{Print}+")],
+            id="policy-name-not-printable",
         ),
-        (
-            "put_scaling_policy",
-            key("table/orders")
-            | {"PolicyName": "p", "TargetTrackingScalingPolicyConfiguration": {"PredefinedMetricSpecification": {}}},
-            "2 validation errors detected: "
-            + _unmet("null", "targetTrackingScalingPolicyConfiguration.targetValue", "not be null")
-            + "; "
-            + _unmet(
-                "null",
-                "targetTrackingScalingPolicyConfiguration.predefinedMetricSpecification.predefinedMetricType",
-                "not be null",
-            ),
+        pytest.param(
+            PUT,
+            _tracking(PredefinedMetricSpecification={}),
+            [
+                (None, _in_tracking("targetValue"), "not be null"),
+                (None, _in_tracking("predefinedMetricSpecification.predefinedMetricType"), "not be null"),
+            ],
+            id="missing-in-members",
         ),
-        (
-            "put_scaling_policy",
-            key("table/orders")
-            | {
-                "PolicyName": "p",
-                "TargetTrackingScalingPolicyConfiguration": {
-                    "TargetValue": 70,
-                    "CustomizedMetricSpecification": {"MetricName": "m", "Namespace": "n", "Statistic": "Median"},
-                },
-            },
-            ONE
-            + _unmet(
-                "'Median'",
-                "targetTrackingScalingPolicyConfiguration.customizedMetricSpecification.statistic",
-                "satisfy enum value set: [Average, Maximum, Minimum, SampleCount, Sum]",
-            ),
+        pytest.param(
+            PUT,
+            _tracking(TargetValue=70, CustomizedMetricSpecification=MEDIAN),
+            [
+                (
+                    "Median",
+                    _in_tracking("customizedMetricSpecification.statistic"),
+                    "satisfy enum value set: [Average, Maximum, Minimum, SampleCount, Sum]",
+                )
+            ],
+            id="value-in-a-member",
         ),
-        (
-            "put_scaling_policy",
-            key("table/orders")
-            | {
-                "PolicyName": "p",
-                "StepScalingPolicyConfiguration": {"StepAdjustments": [{"ScalingAdjustment": 1}, {}]},
-            },
-            ONE
-            + _unmet(
-                "null", "stepScalingPolicyConfiguration.stepAdjustments.2.member.scalingAdjustment", "not be null"
-            ),
+        pytest.param(
+            PUT,
+            ORDERS | {"PolicyName": "p"} | STEPS,
+            [(None, "stepScalingPolicyConfiguration.stepAdjustments.2.member.scalingAdjustment", "not be null")],
+            id="member-of-an-element",
         ),
-    ],
-    ids=[
-        "two-members-missing",
-        "empty",
-        "too-long",
-        "pattern",
-        "key-of-a-map",
-        "list-too-long",
-        "element-of-a-list",
-        "policy-name-too-long",
-        "policy-name-not-printable",
-        "missing-in-members",
-        "value-in-a-member",
-        "member-of-an-element",
     ],
 )
 def test_what_the_model_does_not_allow_is_refused(
-    world: World, operation: str, members: dict[str, Any], message: str
+    world: World, operation: str, members: dict[str, Any], unmet: list[Unmet]
 ) -> None:
-    with refused("ValidationException", message):
+    with refused("ValidationException", invalid(*unmet)):
         getattr(world.autoscaling, operation)(**members)
 
 

@@ -124,8 +124,7 @@ def test_table_and_index_have_budgets_apart(world: World) -> None:
     world.start_a_day()
     table = world.table(40, 41, _INDEXES)
     world.use_decreases(table)
-    for step in range(1, 5):
-        world.change(table, 60 - step, 61, "by-city")
+    world.use_decreases(table, index="by-city")
     assert world.decreases(table, "by-city") == 4
     with refused("LimitExceededException", budget_text(4, world.last_decrease(table, "by-city"))):
         world.change(table, 50, 61, "by-city")
@@ -137,18 +136,11 @@ def test_table_and_index_have_budgets_apart(world: World) -> None:
 def test_one_call_for_table_and_index_is_refused_whole_when_either_is_over(world: World, spent: str | None) -> None:
     world.start_a_day()
     table = world.table(40, 41, _INDEXES)
-    for step in range(1, 5):
-        read, write = (40, 41) if spent is None else (60, 61)
-        world.change(table, read - step, write, spent)
+    world.use_decreases(table, index=spent)
     before = world.capacity(table), world.capacity(table, "by-city")
+    lower = {None: units(20, 21), "by-city": units(22, 23)}
     with refused("LimitExceededException", budget_text(4, world.last_decrease(table, spent))):
-        world.update(
-            table,
-            {
-                None: {"ProvisionedThroughput": units(20, 21)},
-                "by-city": {"ProvisionedThroughput": units(22, 23)},
-            },
-        )
+        world.update(table, {index: {"ProvisionedThroughput": changed} for index, changed in lower.items()})
     assert (world.capacity(table), world.capacity(table, "by-city")) == before
     other = "by-city" if spent is None else None
     assert world.decreases(table, other) == 0
@@ -157,8 +149,7 @@ def test_one_call_for_table_and_index_is_refused_whole_when_either_is_over(world
 def test_index_made_anew_under_its_old_name_has_its_own_fresh_budget(world: World) -> None:
     world.start_a_day()
     table = world.table(40, 41, _INDEXES)
-    for step in range(1, 5):
-        world.change(table, 60 - step, 61, "by-city")
+    world.use_decreases(table, index="by-city")
     world.dynamodb.update_table(TableName=table, GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "by-city"}}])
     world.dynamodb.update_table(
         TableName=table,

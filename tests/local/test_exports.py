@@ -7,11 +7,8 @@ import json
 from datetime import timedelta
 from typing import Any
 
-import pytest
-from botocore.exceptions import ClientError
-
 from highwater_lab.local import LocalCloud
-from tests.local.world import World
+from tests.local.world import World, refused
 
 
 def _export(world: World, table: str, bucket: str, **more: Any) -> dict[str, Any]:
@@ -19,13 +16,6 @@ def _export(world: World, table: str, bucket: str, **more: Any) -> dict[str, Any
     started = world.dynamodb.export_table_to_point_in_time(TableArn=arn, S3Bucket=bucket, **more)
     found: dict[str, Any] = started["ExportDescription"]
     return found
-
-
-def _refused(world: World, table: str, **more: Any) -> tuple[str, str]:
-    with pytest.raises(ClientError) as error:
-        _export(world, table, "exports", **more)
-    answer = error.value.response["Error"]
-    return answer["Code"], answer["Message"]
 
 
 def _recover(world: World, table: str) -> None:
@@ -42,15 +32,13 @@ def _ended(world: World, cloud: LocalCloud, export: dict[str, Any]) -> dict[str,
 
 def test_table_is_exported_only_with_recovery_and_not_of_the_future(world: World, cloud: LocalCloud) -> None:
     table = world.table(5, 6)
-    assert _refused(world, table) == (
-        "PointInTimeRecoveryUnavailableException",
-        f"Point in time recovery is not enabled for table '{table}'",
-    )
+    text = f"Point in time recovery is not enabled for table '{table}'"
+    with refused("PointInTimeRecoveryUnavailableException", text):
+        _export(world, table, "exports")
     _recover(world, table)
-    assert _refused(world, table, ExportTime=cloud.status().now + timedelta(seconds=1)) == (
-        "InvalidExportTimeException",
-        "The specified ExportTime is outside of the point in time recovery window.",
-    )
+    text = "The specified ExportTime is outside of the point in time recovery window."
+    with refused("InvalidExportTimeException", text):
+        _export(world, table, "exports", ExportTime=cloud.status().now + timedelta(seconds=1))
 
 
 def test_export_writes_every_item_and_lists_its_file(world: World, cloud: LocalCloud) -> None:

@@ -15,7 +15,7 @@ from tests.local.world import OF_LAMBDA, keyed, policy, refused, stack_status, u
 
 pytestmark = pytest.mark.xdist_group("express cloud")
 CLOUD = {"is_strict": True, "has_instant_updates": False}
-EXPRESS = {"Mode": "EXPRESS"}
+EXPRESS, STANDARD = {"Mode": "EXPRESS"}, {"Mode": "STANDARD"}
 READY = "Resource operation completed using Express Mode. It may continue becoming available in the background."
 
 
@@ -48,16 +48,20 @@ def _template(**resources: Any) -> str:
     return json.dumps({"Resources": resources})
 
 
+def _carry_out(stacks: Any, operation: str, name: str, ends: str, template: str, **more: Any) -> None:
+    """Create or update a stack, in express mode if nothing else is asked for, until its status is *ends*."""
+    asked = {"DeploymentConfig": EXPRESS, "Capabilities": ["CAPABILITY_NAMED_IAM"]} | more
+    getattr(stacks, f"{operation}_stack")(StackName=name, TemplateBody=template, **asked)
+    stack_status(stacks, name, ends)
+
+
 def test_table_counts_as_done_while_it_is_created(cloud: LocalCloud) -> None:
     stacks, dynamodb, autoscaling = (
         cloud.client(name) for name in ("cloudformation", "dynamodb", "application-autoscaling")
     )
-    stacks.create_stack(
-        StackName="early",
-        TemplateBody=_template(Table=_table("early"), Target=_target("early", 40, 80)),
-        DeploymentConfig=EXPRESS,
+    _carry_out(
+        stacks, "create", "early", "CREATE_COMPLETE", _template(Table=_table("early"), Target=_target("early", 40, 80))
     )
-    stack_status(stacks, "early", "CREATE_COMPLETE")
     table = dynamodb.describe_table(TableName="early")["Table"]
     assert table["TableStatus"] == "CREATING"
     in_use = "Attempt to change a resource which is still in use: Table is being created: early"
@@ -90,10 +94,7 @@ def test_table_counts_as_done_while_it_is_created(cloud: LocalCloud) -> None:
 
 def test_operation_in_the_standard_mode_waits_for_the_table(cloud: LocalCloud) -> None:
     stacks = cloud.client("cloudformation")
-    stacks.create_stack(
-        StackName="late", TemplateBody=_template(Table=_table("late")), DeploymentConfig={"Mode": "STANDARD"}
-    )
-    stack_status(stacks, "late", "CREATE_COMPLETE")
+    _carry_out(stacks, "create", "late", "CREATE_COMPLETE", _template(Table=_table("late")), DeploymentConfig=STANDARD)
     assert cloud.client("dynamodb").describe_table(TableName="late")["Table"]["TableStatus"] == "ACTIVE"
     described = stacks.describe_stacks(StackName="late")["Stacks"][0]
     assert described["DeploymentConfig"] == {"Mode": "STANDARD", "DisableRollback": False}
@@ -103,11 +104,9 @@ def test_only_operations_in_express_mode_without_rollback_follow_a_failure(cloud
     stacks = cloud.client("cloudformation")
     good = _template(Table=_table("failed"), Target=_target("failed", 5, 9))
     wrong = _template(Table=_table("failed", writes=6), Target=_target("failed", 9, 8))
-    stacks.create_stack(StackName="failed", TemplateBody=good, DeploymentConfig=EXPRESS)
-    stack_status(stacks, "failed", "CREATE_COMPLETE")
+    _carry_out(stacks, "create", "failed", "CREATE_COMPLETE", good)
     cloud.advance(timedelta(seconds=8))
-    stacks.update_stack(StackName="failed", TemplateBody=wrong, DeploymentConfig=EXPRESS)
-    stack_status(stacks, "failed", "UPDATE_FAILED")
+    _carry_out(stacks, "update", "failed", "UPDATE_FAILED", wrong)
     described = stacks.describe_stacks(StackName="failed")["Stacks"][0]
     assert described["DeploymentConfig"] == {"Mode": "EXPRESS", "DisableRollback": True}
     follow_up = (
@@ -143,8 +142,7 @@ def test_only_operations_in_express_mode_without_rollback_follow_a_failure(cloud
             call()
         stack_status(stacks, "failed", "UPDATE_FAILED")
     # the template that it had before: nothing differs from it, but the failed operation has changed resources
-    stacks.update_stack(StackName="failed", TemplateBody=good, DeploymentConfig=EXPRESS)
-    stack_status(stacks, "failed", "UPDATE_COMPLETE")
+    _carry_out(stacks, "update", "failed", "UPDATE_COMPLETE", good)
     stacks.update_stack(StackName="failed", TemplateBody=_template(Table=_table("failed", writes=7)))
     stack_status(stacks, "failed", "UPDATE_COMPLETE")
 
@@ -171,31 +169,28 @@ def test_change_set_is_executed_in_the_mode_that_it_was_created_in(cloud: LocalC
 
 def test_resource_is_not_replaced_while_rollback_is_off(cloud: LocalCloud) -> None:
     stacks = cloud.client("cloudformation")
-    stacks.create_stack(StackName="keyed", TemplateBody=_template(Table=_table("")), DeploymentConfig=EXPRESS)
-    stack_status(stacks, "keyed", "CREATE_COMPLETE")
+    _carry_out(stacks, "create", "keyed", "CREATE_COMPLETE", _template(Table=_table("")))
     cloud.advance(timedelta(seconds=8))
     other = _template(Table=_table("", key="other"))
-    stacks.update_stack(StackName="keyed", TemplateBody=other, DeploymentConfig=EXPRESS)
-    stack_status(stacks, "keyed", "UPDATE_FAILED")
+    _carry_out(stacks, "update", "keyed", "UPDATE_FAILED", other)
     (reason,) = [
         event["ResourceStatusReason"]
         for event in stacks.describe_stack_events(StackName="keyed")["StackEvents"]
         if event["ResourceStatus"] == "UPDATE_FAILED" and event["LogicalResourceId"] == "Table"
     ]
     assert reason == "Replacement type updates not supported on stack with disable-rollback."
-    stacks.update_stack(StackName="keyed", TemplateBody=_template(Table=_table("")), DeploymentConfig=EXPRESS)
-    stack_status(stacks, "keyed", "UPDATE_COMPLETE")
-    stacks.update_stack(StackName="keyed", TemplateBody=other, DeploymentConfig=EXPRESS | {"DisableRollback": False})
-    stack_status(stacks, "keyed", "UPDATE_COMPLETE")
+    _carry_out(stacks, "update", "keyed", "UPDATE_COMPLETE", _template(Table=_table("")))
+    _carry_out(
+        stacks, "update", "keyed", "UPDATE_COMPLETE", other, DeploymentConfig=EXPRESS | {"DisableRollback": False}
+    )
 
 
 def test_cloud_in_express_mode_carries_out_every_operation_so() -> None:
     with LocalCloud(clock="driven", is_strict=True, is_express=True) as cloud:
         stacks = cloud.client("cloudformation")
-        stacks.create_stack(
-            StackName="any", TemplateBody=_template(Table=_table("any")), DeploymentConfig={"Mode": "STANDARD"}
+        _carry_out(
+            stacks, "create", "any", "CREATE_COMPLETE", _template(Table=_table("any")), DeploymentConfig=STANDARD
         )
-        stack_status(stacks, "any", "CREATE_COMPLETE")
         assert cloud.client("dynamodb").describe_table(TableName="any")["Table"]["TableStatus"] == "CREATING"
 
 
@@ -253,17 +248,11 @@ def test_permission_is_in_effect_and_table_is_seen_only_after_some_seconds(cloud
         return json.loads(answer["Payload"].read())
 
     role = _role_and_function("dynamodb:ListTagsOfResource")
-    stacks.create_stack(
-        StackName="spread", TemplateBody=_template(**role), DeploymentConfig=EXPRESS, Capabilities=["CAPABILITY_IAM"]
-    )
-    stack_status(stacks, "spread", "CREATE_COMPLETE")
+    _carry_out(stacks, "create", "spread", "CREATE_COMPLETE", _template(**role))
     cloud.advance(timedelta(seconds=20))
     role = _role_and_function("dynamodb:DescribeTable")
     both = _template(Table=_table("spread"), **role)
-    stacks.update_stack(
-        StackName="spread", TemplateBody=both, DeploymentConfig=EXPRESS, Capabilities=["CAPABILITY_IAM"]
-    )
-    stack_status(stacks, "spread", "UPDATE_COMPLETE")
+    _carry_out(stacks, "update", "spread", "UPDATE_COMPLETE", both)
     denied = [
         "AccessDeniedException",
         f"User: arn:aws:sts::{ACCOUNT}:assumed-role/describing/describing is not authorized to perform: "
@@ -277,10 +266,7 @@ def test_permission_is_in_effect_and_table_is_seen_only_after_some_seconds(cloud
     assert described("spread") == "ACTIVE"
     # a permission that is in effect meets a new table
     another = _template(Table=_table("spread"), New=_table("spread-new"), **role)
-    stacks.update_stack(
-        StackName="spread", TemplateBody=another, DeploymentConfig=EXPRESS, Capabilities=["CAPABILITY_IAM"]
-    )
-    stack_status(stacks, "spread", "UPDATE_COMPLETE")
+    _carry_out(stacks, "update", "spread", "UPDATE_COMPLETE", another)
     unseen = ["ResourceNotFoundException", "Requested resource not found: Table: spread-new not found"]
     for seconds, told in ((0, unseen), (1, unseen), (1, "CREATING"), (6, "ACTIVE")):
         cloud.advance(timedelta(seconds=seconds))

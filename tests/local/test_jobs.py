@@ -18,7 +18,7 @@ import pytest
 import highwater
 from highwater.bulk.job_table import JobTable
 from highwater_lab.local import LocalCloud
-from tests.local.world import create_tables, unique, units
+from tests.local.world import create_tables, told, unique, units
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("jobs")]
 ITEMS = 240
@@ -71,6 +71,12 @@ def cloud() -> Iterator[LocalCloud]:
         yield running
 
 
+def _start(session: boto3.Session, **asked: Any) -> str:
+    job = unique("backfill")
+    highwater.start_job(job, table="orders", session=session, **{"read": 20, "segments": 12} | asked)
+    return job
+
+
 def _run(cloud: LocalCloud, job: str, *troubles: str) -> list[Ran]:
     """Run a worker for each of *troubles*, all at once, until all have ended."""
     environment = os.environ | cloud.environment() | {"HIGHWATER_PULSES": "leases"}
@@ -105,8 +111,7 @@ def _counts(ran: list[Ran]) -> Counter[int]:
 
 @pytest.mark.parametrize("workers", [1, 3, 6])
 def test_any_number_of_workers_gives_each_item_once(cloud: LocalCloud, session: boto3.Session, workers: int) -> None:
-    job = unique("backfill")
-    highwater.start_job(job, table="orders", read=20, segments=12, session=session)
+    job = _start(session)
     ran = _run(cloud, job, *["fine"] * workers)
     assert _counts(ran) == Counter(NUMBERS)
     for each in ran:
@@ -125,8 +130,7 @@ def test_any_number_of_workers_gives_each_item_once(cloud: LocalCloud, session: 
 def test_segment_of_a_worker_that_is_killed_goes_on_where_it_was_after_its_lease(
     cloud: LocalCloud, session: boto3.Session
 ) -> None:
-    job = unique("backfill")
-    highwater.start_job(job, table="orders", read=20, segments=12, session=session)
+    job = _start(session)
     killed, other = _run(cloud, job, "killed", "fine")
     # the page that it was at is given again, and no other one
     again = Counter(killed.pages[-1])
@@ -139,8 +143,7 @@ def test_segment_of_a_worker_that_is_killed_goes_on_where_it_was_after_its_lease
 def test_late_write_of_a_worker_that_was_frozen_past_its_lease_is_refused(
     cloud: LocalCloud, session: boto3.Session
 ) -> None:
-    job = unique("backfill")
-    highwater.start_job(job, table="orders", read=20, segments=12, session=session)
+    job = _start(session)
     frozen, other = _run(cloud, job, "frozen", "fine")
     assert _counts([frozen, other]) == Counter(NUMBERS) + Counter(frozen.pages[2])
     assert frozen.progress is not None
@@ -154,8 +157,7 @@ def test_late_write_of_a_worker_that_was_frozen_past_its_lease_is_refused(
 def test_job_that_is_stopped_ends_within_seconds_and_goes_on_when_it_is_resumed(
     cloud: LocalCloud, session: boto3.Session
 ) -> None:
-    job = unique("backfill")
-    highwater.start_job(job, table="orders", read=4, segments=12, session=session)
+    job = _start(session, read=4)
     stopped = _run(cloud, job, "stops", "fine", "fine")
     assert [each.progress and each.progress["state"] for each in stopped] == ["stopped"] * 3
     assert _counts(stopped).total() < ITEMS
@@ -170,8 +172,7 @@ def test_job_that_is_stopped_ends_within_seconds_and_goes_on_when_it_is_resumed(
 
 
 def test_job_goes_on_past_fifteen_minutes_in_runs_that_end_in_time(cloud: LocalCloud, session: boto3.Session) -> None:
-    job = unique("backfill")
-    highwater.start_job(job, table="orders", read=0.02, segments=3, session=session)
+    job = _start(session, read=0.02, segments=3)
     ran: list[Ran] = []
     while not ran or (ran[-1].progress or {})["state"] != "done":
         ran += _run(cloud, job, "14 minutes")
@@ -195,11 +196,9 @@ def test_start_with_the_same_arguments_changes_nothing(session: boto3.Session) -
         ExpressionAttributeValues={":n": {"N": "7"}},
     )
     assert again == first
-    with pytest.raises(highwater.JobError) as refused:
+    text = f"job {job}: there is one already, with another segments, read, request; give the same, or another id"
+    with told(highwater.JobError, text):
         highwater.start_job(job, **asked | {"read": 21}, segments=31)
-    assert str(refused.value) == (
-        f"job {job}: there is one already, with another segments, read, request; give the same, or another id"
-    )
 
 
 def test_filtered_items_are_not_given_to_the_work_and_an_index_may_have_binary_values(session: boto3.Session) -> None:
@@ -220,8 +219,7 @@ def test_filtered_items_are_not_given_to_the_work_and_an_index_may_have_binary_v
 
 
 def test_work_that_raises_gives_its_segment_back(session: boto3.Session) -> None:
-    job = unique("backfill")
-    highwater.start_job(job, table="orders", read=5_000, session=session)
+    job = _start(session, read=5_000, segments=32)
 
     def fail(items: list[dict[str, Any]]) -> None:
         raise ZeroDivisionError(len(items))
@@ -294,13 +292,11 @@ NO_COORDINATOR = (
     ],
 )
 def test_misuse_is_told_in_a_line(session: boto3.Session, call: Any, message: str) -> None:
-    with pytest.raises(highwater.JobError) as refused:
+    with told(highwater.JobError, message):
         call(session)
-    assert str(refused.value) == message
 
 
 def test_missing_table_of_the_coordinator_is_told(session: boto3.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HIGHWATER_PULSES", "gone")
-    with pytest.raises(highwater.JobError) as refused:
+    with told(highwater.JobError, NO_COORDINATOR):
         highwater.run_worker("backfill-x", print, session=session)
-    assert str(refused.value) == NO_COORDINATOR

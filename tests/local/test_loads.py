@@ -15,7 +15,7 @@ from highwater.bulk.jobs import handler
 from highwater.core.jobs import Reject
 from highwater.core.units import Dimension
 from highwater_lab.local import LocalCloud
-from tests.local.world import create_tables, unique, units
+from tests.local.world import create_tables, told, unique, units
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("loads")]
 ITEMS = 300
@@ -91,24 +91,18 @@ def test_start_with_the_same_arguments_changes_nothing_and_another_object_is_ano
     assert (first.segments, first.scanned) == (4, 0)
     assert highwater.start_load(job, **asked, segments=4) == first
     _put(session, f"{job}.jsonl", b'{"pk": "o-2", "n": 2}\n')
-    with pytest.raises(highwater.JobError) as refused:
+    text = f"job {job}: there is one already, with another etag, size_bytes; give the same, or another id"
+    with told(highwater.JobError, text):
         highwater.start_load(job, **asked)
-    assert str(refused.value) == (
-        f"job {job}: there is one already, with another etag, size_bytes; give the same, or another id"
-    )
-    with pytest.raises(highwater.PacedWorkError) as changed:
+    text = f"{source}: is another one than when the job began; start a job with another id for it"
+    with told(highwater.PacedWorkError, text):
         highwater.run_worker(job, session=session)
-    assert str(changed.value) == (
-        f"{source}: is another one than when the job began; start a job with another id for it"
-    )
     table = JobTable(session=session)
     # its segment was given back
     assert table.read(job).progress(table.time.now()).workers == 0
-    with pytest.raises(highwater.JobError) as other:
+    text = f"job {job}: there is one already, with another kind of work; give the same, or another id"
+    with told(highwater.JobError, text):
         highwater.start_job(job, table="orders", read=5_000, session=session)
-    assert (
-        str(other.value) == f"job {job}: there is one already, with another kind of work; give the same, or another id"
-    )
 
 
 def test_worker_is_told_of_work_that_a_load_has_not_and_a_scan_needs(session: boto3.Session) -> None:
@@ -116,12 +110,11 @@ def test_worker_is_told_of_work_that_a_load_has_not_and_a_scan_needs(session: bo
     source = _put(session, f"{load}.jsonl", b"")
     highwater.start_load(load, table="orders", source=source, write=5_000, session=session)
     highwater.start_job(scan, table="orders", read=5_000, session=session)
-    with pytest.raises(highwater.JobError) as superfluous:
+    with told(highwater.JobError, f"job {load}: is a load, which calls no work; call run_worker({load!r}) alone"):
         highwater.run_worker(load, print, session=session)
-    assert str(superfluous.value) == f"job {load}: is a load, which calls no work; call run_worker({load!r}) alone"
-    with pytest.raises(highwater.JobError) as missing:
+    text = f"job {scan}: is a scan, and work is missing; give a function of the items of a page"
+    with told(highwater.JobError, text):
         highwater.run_worker(scan, session=session)
-    assert str(missing.value) == (f"job {scan}: is a scan, and work is missing; give a function of the items of a page")
 
 
 @pytest.mark.parametrize(
@@ -148,16 +141,14 @@ def test_worker_is_told_of_work_that_a_load_has_not_and_a_scan_needs(session: bo
 )
 def test_misuse_is_told_in_a_line(session: boto3.Session, more: dict[str, Any], message: str) -> None:
     asked: dict[str, Any] = {"table": "orders", "source": _put(session, "some.jsonl", b""), "write": 7, **more}
-    with pytest.raises(highwater.JobError) as refused:
+    with told(highwater.JobError, message):
         highwater.start_load("x", session=session, **asked)
-    assert str(refused.value) == message
 
 
 def test_state_machine_is_told_what_the_input_lacks() -> None:
     event = {"job": "x", "coordinator": None, "workers": 7, "start": {"bucket": "exports"}, "input": {"kee": "a"}}
-    with pytest.raises(highwater.JobError) as refused:
+    with told(highwater.JobError, "job x: input: got {'kee': 'a'}, allowed: {\"key\": \"the key of an object\"}"):
         handler(event, None)
-    assert str(refused.value) == ("job x: input: got {'kee': 'a'}, allowed: {\"key\": \"the key of an object\"}")
-    with pytest.raises(highwater.JobError) as other:
+    text = "PacedLoad: got an event without job: {'Records': []}; have its state machine call it"
+    with told(highwater.JobError, text):
         handler({"Records": []}, None)
-    assert str(other.value) == ("PacedLoad: got an event without job: {'Records': []}; have its state machine call it")

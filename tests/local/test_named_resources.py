@@ -14,6 +14,7 @@ from tests.local.world import (
     attributes,
     client,
     index_definition,
+    invalid,
     keyed,
     projecting,
     refused,
@@ -49,73 +50,59 @@ def test_name_that_is_taken_is_refused_in_another_stack(
     assert make_stack().deploy(Named=resource(name))[1] == [f"{name} already exists"]
 
 
-@pytest.mark.parametrize(
-    ("name", "unmet"),
-    [
-        ("ab", "have length greater than or equal to 3"),
-        ("a b c", "satisfy regular expression pattern: [a-zA-Z0-9_.-]+"),
-    ],
-)
-def test_name_that_no_table_can_have_is_refused(make_stack: MakeStack, name: str, unmet: str) -> None:
-    assert make_stack().deploy(Named=_table(name)) == (
-        "ROLLBACK_COMPLETE",
-        [
-            f"1 validation error detected: Value '{name}' at 'tableName' failed to satisfy constraint: Member must "
-            f"{unmet} (Service: DynamoDb, Status Code: 400, ValidationException)"
-        ],
-    )
-
-
 TOO_LONG = "x" * 256
 UNMET = [
     ("ab", "have length greater than or equal to 3"),
     (TOO_LONG, "have length less than or equal to 255"),
     ("a b c", "satisfy regular expression pattern: [a-zA-Z0-9_.-]+"),
 ]
+OF_DYNAMODB = "(Service: DynamoDb, Status Code: 400, ValidationException)"
 
 
-def _misnamed(name: str, place: str, unmet: str) -> str:
-    return f"1 validation error detected: Value '{name}' at '{place}' failed to satisfy constraint: Member must {unmet}"
+@pytest.mark.parametrize(("name", "unmet"), UNMET[::2])
+def test_name_that_no_table_can_have_is_refused(stack: Stack, name: str, unmet: str) -> None:
+    reason = f"{invalid((name, 'tableName', unmet))} {OF_DYNAMODB}"
+    assert stack.deploy(Named=_table(name)) == ("ROLLBACK_COMPLETE", [reason])
 
 
 @pytest.mark.parametrize(("name", "unmet"), UNMET, ids=["short", "long", "blank"])
 def test_name_that_no_index_can_have_is_refused_in_a_stack(make_stack: MakeStack, name: str, unmet: str) -> None:
-    suffix = "(Service: DynamoDb, Status Code: 400, ValidationException)"
-    text = _misnamed(name, "globalSecondaryIndexes.1.member.indexName", unmet)
-    assert make_stack().deploy(Table=_table(unique("indexed"), name)) == ("ROLLBACK_COMPLETE", [f"{text} {suffix}"])
+    text = invalid((name, "globalSecondaryIndexes.1.member.indexName", unmet))
+    assert make_stack().deploy(Table=_table(unique("indexed"), name)) == (
+        "ROLLBACK_COMPLETE",
+        [f"{text} {OF_DYNAMODB}"],
+    )
     table, stack = unique("indexed"), make_stack()
     assert stack.deploy(Table=_table(table, "x" * 255)) == ("CREATE_COMPLETE", [])
-    text = _misnamed(name, "globalSecondaryIndexUpdates.1.member.create.indexName", unmet)
-    assert stack.deploy(Table=_table(table, "x" * 255, name)) == ("UPDATE_ROLLBACK_COMPLETE", [f"{text} {suffix}"])
+    text = invalid((name, "globalSecondaryIndexUpdates.1.member.create.indexName", unmet))
+    assert stack.deploy(Table=_table(table, "x" * 255, name)) == ("UPDATE_ROLLBACK_COMPLETE", [f"{text} {OF_DYNAMODB}"])
 
 
 @pytest.mark.parametrize(("name", "unmet"), UNMET[1:], ids=["long", "blank"])
 def test_name_that_no_index_can_have_is_refused(world: World, name: str, unmet: str) -> None:
     table = world.table(40, 41)
     place = "globalSecondaryIndexUpdates.1.member.create.indexName"
-    with refused("ValidationException", _misnamed(name, place, unmet)):
+    with refused("ValidationException", invalid((name, place, unmet))):
         world.dynamodb.update_table(
             TableName=table,
             AttributeDefinitions=attributes("id", "city"),
             GlobalSecondaryIndexUpdates=[{"Create": index_definition(name, 7, 8)}],
         )
     properties = _table(unique("indexed"), name)["Properties"]
-    with refused("ValidationException", _misnamed(name, "globalSecondaryIndexes.1.member.indexName", unmet)):
+    with refused("ValidationException", invalid((name, "globalSecondaryIndexes.1.member.indexName", unmet))):
         world.dynamodb.create_table(**properties)
     del properties["GlobalSecondaryIndexes"]
     properties |= keyed("id", "day", others=["city"])
-    with refused("ValidationException", _misnamed(name, "localSecondaryIndexes.1.member.indexName", unmet)):
+    with refused("ValidationException", invalid((name, "localSecondaryIndexes.1.member.indexName", unmet))):
         world.dynamodb.create_table(**properties, LocalSecondaryIndexes=[projecting(name, "id", "city")])
 
 
 def test_everything_that_is_wrong_with_the_names_of_indexes_is_told_at_once(world: World) -> None:
     name, other = "x" * 256 + "!", "a b"
-    place = "at 'globalSecondaryIndexes.{}.member.indexName' failed to satisfy constraint: Member must"
+    first, third = (f"globalSecondaryIndexes.{number}.member.indexName" for number in (1, 3))
+    (_, too_long), (_, unmatched) = UNMET[1:]
     with refused(
-        "ValidationException",
-        f"3 validation errors detected: Value '{name}' {place.format(1)} have length less than or equal to 255; Value "
-        f"'{name}' {place.format(1)} satisfy regular expression pattern: [a-zA-Z0-9_.-]+; Value '{other}' "
-        f"{place.format(3)} satisfy regular expression pattern: [a-zA-Z0-9_.-]+",
+        "ValidationException", invalid((name, first, too_long), (name, first, unmatched), (other, third, unmatched))
     ):
         world.dynamodb.create_table(**_table(unique("indexed"), name, "fits", other)["Properties"])
 
@@ -188,20 +175,14 @@ def test_parameter_has_a_deepest_name(ssm: Any) -> None:
 
 
 def test_parameter_has_a_known_tier(ssm: Any) -> None:
-    with refused(
-        "ValidationException",
-        "1 validation error detected: Value 'Foo' at 'tier' failed to satisfy constraint: Member must satisfy enum "
-        "value set: [Standard, Advanced, Intelligent-Tiering]",
-    ):
+    known = "satisfy enum value set: [Standard, Advanced, Intelligent-Tiering]"
+    with refused("ValidationException", invalid(("Foo", "tier", known))):
         ssm.put_parameter(Name="/any", Value="v", Type="String", Tier="Foo")
 
 
 def test_ten_parameters_are_read_at_once(ssm: Any) -> None:
     names = [f"/{number}" for number in range(11)]
     assert ssm.get_parameters(Names=names[:10])["InvalidParameters"] == names[:10]
-    with refused(
-        "ValidationException",
-        f"1 validation error detected: Value '[{', '.join(names)}]' at 'names' failed to satisfy constraint: Member "
-        "must have length less than or equal to 10",
-    ):
+    text = invalid((f"[{', '.join(names)}]", "names", "have length less than or equal to 10"))
+    with refused("ValidationException", text):
         ssm.get_parameters(Names=names)

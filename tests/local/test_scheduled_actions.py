@@ -7,10 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.local.world import DAY, HOUR, MINUTE, READ, WRITE, World, at_expression, next_change
+from tests.local.world import DAY, HOUR, MINUTE, READ, SECOND, WRITE, World, at_expression, next_change
 
 _NEW_YORK = ZoneInfo("America/New_York")
-_SECOND = timedelta(seconds=1)
 
 
 def _scaled(world: World, read: int = 10, write: int = 11) -> str:
@@ -37,9 +36,9 @@ def _minute_ahead(world: World, minutes: int) -> datetime:
 def test_action_at_an_instant_runs_then_and_not_before(world: World, table: str, resource: str) -> None:
     at = _minute_ahead(world, 12)
     world.put_action(resource, "once", at_expression(at), 30)
-    world.advance_to(at - 2 * _SECOND)
+    world.advance_to(at - 2 * SECOND)
     assert (world.bounds(resource), world.capacity(table)) == ((5, 500), (10, 11))
-    world.advance_to(at + _SECOND)
+    world.advance_to(at + SECOND)
     assert (world.bounds(resource), world.capacity(table)) == ((30, 500), (30, 11))
     assert world.activities(resource)[0]["StartTime"].astimezone(UTC) == at
 
@@ -48,9 +47,9 @@ def test_action_at_an_instant_in_a_zone_runs_at_local_time(world: World, table: 
     at = _minute_ahead(world, 25)
     local = at.astimezone(ZoneInfo("Asia/Kolkata"))
     world.put_action(resource, "once", f"at({local:%Y-%m-%dT%H:%M:%S})", 30, Timezone="Asia/Kolkata")
-    world.advance_to(at - 2 * _SECOND)
+    world.advance_to(at - 2 * SECOND)
     assert world.capacity(table) == (10, 11)
-    world.advance_to(at + _SECOND)
+    world.advance_to(at + SECOND)
     assert world.capacity(table) == (30, 11)
 
 
@@ -170,7 +169,7 @@ def test_actions_due_at_the_same_instant_all_run_and_the_bounds_end_consistent(
     world.put_action(resource, "a", at_expression(at), None, 80)
     world.register(resource, 7, 400, WRITE)
     world.put_action(resource, "c", at_expression(at), 44, dim=WRITE)
-    world.advance_to(at + _SECOND)
+    world.advance_to(at + SECOND)
     assert world.bounds(resource) == (60, 80)
     assert world.bounds(resource, WRITE) == (44, 400)
     assert world.capacity(table) == (60, 44)
@@ -182,7 +181,7 @@ def test_actions_of_one_target_at_the_same_instant_run_in_order_of_their_names(
     at = _minute_ahead(world, 8)
     for name, units in (("2-more", 70), ("1-less", 40), ("3-most", 90)):
         world.put_action(resource, name, at_expression(at), units)
-    world.advance_to(at + _SECOND)
+    world.advance_to(at + SECOND)
     assert world.capacity(table) == (90, 11)
     causes = [activity["Cause"] for activity in reversed(world.activities(resource))]
     assert causes == [f"scheduled action name {name} was triggered" for name in ("1-less", "2-more", "3-most")]
@@ -193,7 +192,7 @@ def test_action_that_lowers_the_maximum_below_capacity_uses_a_decrease(world: Wo
     table = _scaled(world, 100, 11)
     at = _minute_ahead(world, 8)
     world.put_action(f"table/{table}", "cap", at_expression(at), None, 60)
-    world.advance_to(at + _SECOND)
+    world.advance_to(at + SECOND)
     assert (world.capacity(table), world.decreases(table)) == ((60, 11), 1)
     assert world.bounds(f"table/{table}") == (5, 60)
 
@@ -201,7 +200,7 @@ def test_action_that_lowers_the_maximum_below_capacity_uses_a_decrease(world: Wo
 def test_action_when_capacity_is_inside_its_bounds_changes_bounds_only(world: World, table: str, resource: str) -> None:
     at = _minute_ahead(world, 8)
     world.put_action(resource, "wide", at_expression(at), 8, 200)
-    world.advance_to(at + _SECOND)
+    world.advance_to(at + SECOND)
     assert (world.bounds(resource), world.capacity(table)) == ((8, 200), (10, 11))
     assert world.activities(resource) == []
 
@@ -211,7 +210,7 @@ def test_action_whose_minimum_crosses_the_maximum_leaves_bounds_and_capacity(wor
     world.register(f"table/{table}", 5, 20)
     at = _minute_ahead(world, 8)
     world.put_action(f"table/{table}", "too-much", at_expression(at), 30)
-    world.advance_to(at + _SECOND)
+    world.advance_to(at + SECOND)
     assert (world.bounds(f"table/{table}"), world.capacity(table)) == ((5, 20), (10, 11))
     assert world.activities(f"table/{table}")[0]["StatusCode"] == "Failed"
 
@@ -239,7 +238,7 @@ def test_actions_when_scheduled_scaling_is_suspended_are_missed_for_good(
     world.register(resource, None, None, SuspendedState={"ScheduledScalingSuspended": False})
     world.advance_to(missed + 10 * MINUTE)
     assert (world.bounds(resource), world.capacity(table)) == ((5, 500), (10, 11))
-    world.advance_to(kept + _SECOND)
+    world.advance_to(kept + SECOND)
     assert world.bounds(resource) == (5, 400)
 
 
@@ -252,7 +251,7 @@ def test_deleted_action_and_deregistered_target_run_nothing(world: World) -> Non
     world.autoscaling.delete_scheduled_action(**members, ScheduledActionName="once")
     members["ResourceId"] = f"table/{tables[1]}"
     world.autoscaling.deregister_scalable_target(**members)
-    world.advance_to(at + _SECOND)
+    world.advance_to(at + SECOND)
     assert [world.capacity(table) for table in tables] == [(10, 11), (10, 11)]
 
 
@@ -262,14 +261,14 @@ def test_action_when_its_table_is_gone_disturbs_no_other(world: World) -> None:
     for table in tables:
         world.put_action(f"table/{table}", "once", at_expression(at), 30)
     world.dynamodb.delete_table(TableName=tables[0])
-    world.advance_to(at + _SECOND)
+    world.advance_to(at + SECOND)
     assert world.capacity(tables[1]) == (30, 11)
 
 
 def test_action_runs_in_its_second_as_the_clock_is_stepped(world: World, table: str, resource: str) -> None:
     at = world.now().replace(second=0) + 2 * MINUTE
     world.put_action(resource, "once", at_expression(at), 30)
-    world.advance_to(at - _SECOND)
+    world.advance_to(at - SECOND)
     assert world.capacity(table) == (10, 11)
     world.cloud.step(1)
     assert world.capacity(table) == (30, 11)

@@ -15,10 +15,9 @@ from highwater import ShardedKey, Shards
 from highwater.core.shards.key import shards_needed
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import ROOT
-from tests.local.world import MINUTE, keyed, metric, units
+from tests.local.world import MINUTE, SECOND, keyed, metric, units
 
 pytestmark = pytest.mark.xdist_group("cloud")
-SECOND = timedelta(seconds=1)
 WRITTEN = datetime(2026, 12, 1, tzinfo=UTC)
 SECONDS, BATCHES, IN_BATCH, UNITS = 5, 8, 25, 25
 FILL = "x" * (UNITS * 1024 - 100)

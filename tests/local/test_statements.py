@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.local.world import World, keyed, projecting, refused, units
+from tests.local.world import World, invalid, keyed, projecting, refused, units
 
 # as text they would be -1, 16, 2.5, 200, 3, 7
 BY_NUMBER = ["-1", "2.5", "3", "7", "16", "200"]
@@ -73,11 +73,7 @@ def test_limit_counts_the_items_that_are_read_not_those_that_are_answered(world:
 
 
 def test_wrong_limits_and_tokens_are_refused(world: World) -> None:
-    with refused(
-        "ValidationException",
-        "1 validation error detected: Value '0' at 'limit' failed to satisfy constraint: Member must have value "
-        "greater than or equal to 1",
-    ):
+    with refused("ValidationException", invalid(("0", "limit", "have value greater than or equal to 1"))):
         world.dynamodb.execute_statement(Statement="SELECT * FROM numbers", Limit=0)
     token = world.dynamodb.execute_statement(Statement="SELECT * FROM numbers", Limit=1)["NextToken"]
     for wrong, statement in (("nonsense", "SELECT * FROM numbers"), (token, 'SELECT * FROM "numbers"."by-kind"')):

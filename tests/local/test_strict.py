@@ -8,10 +8,22 @@ from threading import Barrier
 from typing import Any
 
 import pytest
+from botocore.config import Config
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT, REGION
-from tests.local.world import OF_LAMBDA, create_function, create_tables, creation_failure, policy, refused, units
+from tests.local.world import (
+    HOUR,
+    MINUTE,
+    OF_LAMBDA,
+    SECOND,
+    create_function,
+    create_tables,
+    creation_failure,
+    policy,
+    refused,
+    units,
+)
 
 pytestmark = pytest.mark.xdist_group("strict cloud")
 CLOUD = {"is_strict": True}
@@ -33,18 +45,17 @@ def handler(event, context):
 """
 PRINCIPAL = f"arn:aws:sts::{ACCOUNT}:assumed-role/caller/caller"
 ORDERS = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/orders"
+TARGETS = f"arn:aws:application-autoscaling:{REGION}:{ACCOUNT}:scalable-target/"
+PLANS = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/highwater/plans/"
 ALLOWED: list[dict[str, Any]] = [
     {"Action": ["dynamodb:DescribeTable", "dynamodb:UpdateTable"], "Resource": ORDERS},
     {
         "Action": "application-autoscaling:RegisterScalableTarget",
-        "Resource": f"arn:aws:application-autoscaling:{REGION}:{ACCOUNT}:scalable-target/*",
+        "Resource": f"{TARGETS}*",
         "Condition": {"StringEquals": {"application-autoscaling:service-namespace": "dynamodb"}},
     },
     {"Action": ["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"], "Resource": "*"},
-    {
-        "Action": "application-autoscaling:DescribeScal*",
-        "Resource": f"arn:aws:application-autoscaling:{REGION}:{ACCOUNT}:scalable-target/*",
-    },
+    {"Action": "application-autoscaling:DescribeScal*", "Resource": f"{TARGETS}*"},
     {
         "Action": "cloudwatch:PutMetricData",
         "Resource": "*",
@@ -54,8 +65,8 @@ ALLOWED: list[dict[str, Any]] = [
         "Action": ["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
         "Resource": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:*",
     },
-    {"Action": "ssm:GetParameters", "Resource": f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/highwater/plans/mine/*"},
-    {"Action": "ssm:GetParametersByPath", "Resource": f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/highwater/plans/mine"},
+    {"Action": "ssm:GetParameters", "Resource": f"{PLANS}mine/*"},
+    {"Action": "ssm:GetParametersByPath", "Resource": f"{PLANS}mine"},
     {"Action": "sqs:SendMessage", "Resource": f"arn:aws:sqs:{REGION}:{ACCOUNT}:letters"},
 ]
 URL = f"http://localhost/{ACCOUNT}/letters"
@@ -70,6 +81,12 @@ def _caller(cloud: LocalCloud) -> None:
     create_function(cloud.client("lambda"), "caller", HANDLER, Role=role, Timeout=60)
     create_tables(dynamodb, units(5, 6), orders=["pk"], others=["pk"])
     cloud.client("sqs").create_queue(QueueName="letters")
+
+
+@pytest.fixture(autouse=True)
+def _begins_with_a_second(cloud: LocalCloud) -> None:
+    """A second in which the tests before have called nothing, as calls a second are counted."""
+    cloud.advance(SECOND)
 
 
 def _call(cloud: LocalCloud, service: str, operation: str, **arguments: Any) -> dict[str, str]:
@@ -105,73 +122,32 @@ def test_function_may_do_what_its_role_allows(
     assert _call(cloud, service, operation, **arguments) == {"code": "OK", "message": ""}
 
 
+DYNAMODB = {"ServiceNamespace": "dynamodb"}
+TARGET = {name: value for name, value in _target("orders").items() if "Capacity" not in name}
+OTHER_NAMES = {"Names": ["/highwater/plans/mine/orders", "/highwater/plans/other/orders"]}
+LATE = {"QueueUrl": URL, "Entries": [{"Id": "1", "ReceiptHandle": "late"}]}
+
+
 @pytest.mark.parametrize(
-    ("service", "operation", "arguments", "action", "arn"),
+    ("service", "operation", "arguments", "arn"),
     [
-        ("dynamodb", "delete_table", {"TableName": "orders"}, "dynamodb:DeleteTable", ORDERS),
-        (
-            "dynamodb",
-            "describe_table",
-            {"TableName": "others"},
-            "dynamodb:DescribeTable",
-            ORDERS.replace("orders", "others"),
-        ),
-        (
-            "application-autoscaling",
-            "deregister_scalable_target",
-            {name: value for name, value in _target("orders").items() if "Capacity" not in name},
-            "application-autoscaling:DeregisterScalableTarget",
-            f"arn:aws:application-autoscaling:{REGION}:{ACCOUNT}:scalable-target/any",
-        ),
-        (
-            "application-autoscaling",
-            "describe_scaling_policies",
-            {"ServiceNamespace": "dynamodb"},
-            "application-autoscaling:DescribeScalingPolicies",
-            "*",
-        ),
-        (
-            "application-autoscaling",
-            "describe_scaling_activities",
-            {"ServiceNamespace": "dynamodb"},
-            "application-autoscaling:DescribeScalingActivities",
-            "*",
-        ),
-        (
-            "ssm",
-            "get_parameters",
-            {"Names": ["/highwater/plans/mine/orders", "/highwater/plans/other/orders"]},
-            "ssm:GetParameters",
-            f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/highwater/plans/other/orders",
-        ),
-        (
-            "ssm",
-            "get_parameters_by_path",
-            {"Path": "/highwater/plans/other/"},
-            "ssm:GetParametersByPath",
-            f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/highwater/plans/other/",
-        ),
-        (
-            "ssm",
-            "get_parameters_by_path",
-            # with a slash at its end it is another resource
-            {"Path": "/highwater/plans/mine/"},
-            "ssm:GetParametersByPath",
-            f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/highwater/plans/mine/",
-        ),
-        (
-            "sqs",
-            "delete_message_batch",
-            {"QueueUrl": URL, "Entries": [{"Id": "1", "ReceiptHandle": "late"}]},
-            # there is no permission of its own for several messages
-            "sqs:DeleteMessage",
-            f"arn:aws:sqs:{REGION}:{ACCOUNT}:letters",
-        ),
+        ("dynamodb", "delete_table", {"TableName": "orders"}, ORDERS),
+        ("dynamodb", "describe_table", {"TableName": "others"}, ORDERS.replace("orders", "others")),
+        ("application-autoscaling", "deregister_scalable_target", TARGET, f"{TARGETS}any"),
+        ("application-autoscaling", "describe_scaling_policies", DYNAMODB, "*"),
+        ("application-autoscaling", "describe_scaling_activities", DYNAMODB, "*"),
+        ("ssm", "get_parameters", OTHER_NAMES, f"{PLANS}other/orders"),
+        ("ssm", "get_parameters_by_path", {"Path": "/highwater/plans/other/"}, f"{PLANS}other/"),
+        # with a slash at its end it is another resource
+        ("ssm", "get_parameters_by_path", {"Path": "/highwater/plans/mine/"}, f"{PLANS}mine/"),
+        ("sqs", "delete_message_batch", LATE, f"arn:aws:sqs:{REGION}:{ACCOUNT}:letters"),
     ],
 )
 def test_function_is_refused_what_its_role_does_not_allow(
-    cloud: LocalCloud, service: str, operation: str, arguments: dict[str, Any], action: str, arn: str
+    cloud: LocalCloud, service: str, operation: str, arguments: dict[str, Any], arn: str
 ) -> None:
+    # there is no permission of its own for several messages
+    action = f"{service}:{operation.removesuffix('_batch').title().replace('_', '')}"
     message = (
         f"User: {PRINCIPAL} is not authorized to perform: {action} on resource: {arn} because no identity-based "
         f"policy allows the {action} action"
@@ -250,3 +226,36 @@ def test_policies_of_a_role_have_the_size_that_iam_allows(iam: Any, clients: dic
     assert creation_failure(clients["cloudformation"], "AWS::IAM::Policy", fourth) == ""
     with refused("NoSuchEntity", "The role with name nobody cannot be found."):
         iam.put_role_policy(RoleName="nobody", PolicyName="first", PolicyDocument=_policy(10_241))
+
+
+ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1})
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "arguments", "limit"),
+    [("ssm", "get_parameters", {"Names": ["/any"]}, 40), ("cloudwatch", "describe_alarms", {}, 9)],
+)
+def test_calls_that_come_too_fast_are_refused(
+    cloud: LocalCloud, service: str, operation: str, arguments: dict[str, Any], limit: int
+) -> None:
+    """A second of the cloud has so many, and the next one as many again."""
+    client = cloud.client(service, ONCE)
+    accepted = 0
+    with refused("ThrottlingException", "Rate exceeded"):
+        for _ in range(100 * limit):
+            getattr(client, operation)(**arguments)
+            accepted += 1
+    assert accepted >= limit
+
+
+def test_datapoints_that_are_asked_for_too_fast_are_refused(cloud: LocalCloud) -> None:
+    """One call alone may ask for too many; boto3 sends it as JSON."""
+    client = cloud.client("cloudwatch", ONCE)
+    now = cloud.status().now
+    query = {"MetricStat": {"Metric": {"Namespace": "mine", "MetricName": "jobs"}, "Period": 60, "Stat": "Sum"}}
+    queries = [query | {"Id": f"q{number}"} for number in range(500)]
+    client.get_metric_data(MetricDataQueries=queries, StartTime=now - 2 * HOUR, EndTime=now)
+    cloud.advance(SECOND)
+    with refused("ThrottlingException", "Rate exceeded"):
+        # 361 minutes of 500 metrics, most of them still to come
+        client.get_metric_data(MetricDataQueries=queries, StartTime=now - 2 * HOUR, EndTime=now + 4 * HOUR + MINUTE)

@@ -9,23 +9,17 @@ import pytest
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT
-from tests.local.world import TRUST, creation_failure, policy, refused
+from tests.local.world import TRUST, creation_failure, invalid, policy, refused
 
 pytestmark = pytest.mark.xdist_group("strict names")
 CLOUD = {"is_strict": True}
 RULE, GROUP = "AWS::Events::Rule", "AWS::Scheduler::ScheduleGroup"
 MANAGED, ROLE = "AWS::IAM::ManagedPolicy", "AWS::IAM::Role"
 QUEUE, ALARM = "AWS::SQS::Queue", "AWS::CloudWatch::Alarm"
-POLICY = policy({"Action": "s3:GetObject", "Resource": "*"})
-ALARMED = {
-    "ComparisonOperator": "GreaterThanThreshold",
-    "EvaluationPeriods": 1,
-    "MetricName": "m",
-    "Namespace": "n",
-    "Period": 60,
-    "Statistic": "Sum",
-    "Threshold": 1,
-}
+WITH_POLICY = {"PolicyDocument": policy({"Action": "s3:GetObject", "Resource": "*"})}
+WITH_TRUST = {"AssumeRolePolicyDocument": TRUST}
+ALARMED = {"MetricName": "m", "Namespace": "n", "Statistic": "Sum", "Period": 60, "EvaluationPeriods": 1}
+ALARMED |= {"ComparisonOperator": "GreaterThanThreshold", "Threshold": 1}
 HOURLY = {"ScheduleExpression": "rate(1 hour)"}
 ONCE_AN_HOUR = HOURLY | {
     "FlexibleTimeWindow": {"Mode": "OFF"},
@@ -34,17 +28,11 @@ ONCE_AN_HOUR = HOURLY | {
 
 
 def _too_long(place: str, most: int) -> str:
-    return (
-        f"1 validation error detected: Value '{'x' * (most + 1)}' at '{place}' failed to satisfy constraint: Member "
-        f"must have length less than or equal to {most}"
-    )
+    return invalid(("x" * (most + 1), place, f"have length less than or equal to {most}"))
 
 
 def _unmatched(name: str, pattern: str) -> str:
-    return (
-        f"1 validation error detected: Value '{name}' at 'name' failed to satisfy constraint: Member must satisfy "
-        f"regular expression pattern: {pattern}"
-    )
+    return invalid((name, "name", f"satisfy regular expression pattern: {pattern}"))
 
 
 def _unusual(place: str) -> str:
@@ -76,23 +64,11 @@ OF_IAM = "(Service: Iam, Status Code: 400, ValidationError)"
         (GROUP, "Name", {}, "x" * 64, ""),
         (GROUP, "Name", {}, "x" * 65, _unfit("Name: expected maxLength: 64, actual: 65")),
         (GROUP, "Name", {}, "a b", _unfit("Name: failed validation constraint for keyword [pattern]")),
-        (MANAGED, "ManagedPolicyName", {"PolicyDocument": POLICY}, "x" * 128, ""),
-        (
-            MANAGED,
-            "ManagedPolicyName",
-            {"PolicyDocument": POLICY},
-            "x" * 129,
-            f"{_too_long('policyName', 128)} {OF_IAM}",
-        ),
-        (MANAGED, "ManagedPolicyName", {"PolicyDocument": POLICY}, "a b", f"{_unusual('policyName')} {OF_IAM}"),
-        (ROLE, "RoleName", {"AssumeRolePolicyDocument": TRUST}, "a+=,.@-_b", ""),
-        (
-            ROLE,
-            "RoleName",
-            {"AssumeRolePolicyDocument": TRUST},
-            "a/b",
-            _unfit("RoleName: failed validation constraint for keyword [pattern]"),
-        ),
+        (MANAGED, "ManagedPolicyName", WITH_POLICY, "x" * 128, ""),
+        (MANAGED, "ManagedPolicyName", WITH_POLICY, "x" * 129, f"{_too_long('policyName', 128)} {OF_IAM}"),
+        (MANAGED, "ManagedPolicyName", WITH_POLICY, "a b", f"{_unusual('policyName')} {OF_IAM}"),
+        (ROLE, "RoleName", WITH_TRUST, "a+=,.@-_b", ""),
+        (ROLE, "RoleName", WITH_TRUST, "a/b", _unfit("RoleName: failed validation constraint for keyword [pattern]")),
     ],
 )
 def test_stack_with_a_name_that_does_not_fit_fails(
@@ -101,80 +77,34 @@ def test_stack_with_a_name_that_does_not_fit_fails(
     assert creation_failure(clients["cloudformation"], kind, others | {member: name}) == reason
 
 
+def _as_json(properties: dict[str, Any]) -> dict[str, Any]:
+    """Properties as IAM has them in requests."""
+    return {name: json.dumps(document) for name, document in properties.items()}
+
+
+TO_ROLE = {"RoleName": "any"} | _as_json(WITH_POLICY)
+
+
 @pytest.mark.parametrize(
-    ("service", "operation", "member", "others", "name", "code", "text"),
+    ("service", "operation", "member", "others", "name", "text"),
     [
-        (
-            "cloudwatch",
-            "put_metric_alarm",
-            "AlarmName",
-            ALARMED,
-            "x" * 256,
-            "ValidationError",
-            _too_long("alarmName", 255),
-        ),
-        ("events", "put_rule", "Name", HOURLY, "x" * 65, "ValidationException", _too_long("name", 64)),
-        ("events", "put_rule", "Name", HOURLY, "a/b", "ValidationException", _unmatched("a/b", RULES)),
-        ("scheduler", "create_schedule_group", "Name", {}, "x" * 65, "ValidationException", _too_long("name", 64)),
-        (
-            "scheduler",
-            "create_schedule_group",
-            "Name",
-            {},
-            "a b",
-            "ValidationException",
-            _unmatched("a b", "^[0-9a-zA-Z-_.]+$"),
-        ),
-        ("scheduler", "create_schedule", "Name", ONCE_AN_HOUR, "x" * 65, "ValidationException", _too_long("name", 64)),
-        (
-            "iam",
-            "create_role",
-            "RoleName",
-            {"AssumeRolePolicyDocument": json.dumps(TRUST)},
-            "x" * 65,
-            "ValidationError",
-            _too_long("roleName", 64),
-        ),
-        (
-            "iam",
-            "create_role",
-            "RoleName",
-            {"AssumeRolePolicyDocument": json.dumps(TRUST)},
-            "a b",
-            "ValidationError",
-            _unusual("roleName"),
-        ),
-        (
-            "iam",
-            "create_policy",
-            "PolicyName",
-            {"PolicyDocument": json.dumps(POLICY)},
-            "x" * 129,
-            "ValidationError",
-            _too_long("policyName", 128),
-        ),
-        (
-            "iam",
-            "put_role_policy",
-            "PolicyName",
-            {"RoleName": "any", "PolicyDocument": json.dumps(POLICY)},
-            "a b",
-            "ValidationError",
-            _unusual("policyName"),
-        ),
+        ("cloudwatch", "put_metric_alarm", "AlarmName", ALARMED, "x" * 256, _too_long("alarmName", 255)),
+        ("events", "put_rule", "Name", HOURLY, "x" * 65, _too_long("name", 64)),
+        ("events", "put_rule", "Name", HOURLY, "a/b", _unmatched("a/b", RULES)),
+        ("scheduler", "create_schedule_group", "Name", {}, "x" * 65, _too_long("name", 64)),
+        ("scheduler", "create_schedule_group", "Name", {}, "a b", _unmatched("a b", "^[0-9a-zA-Z-_.]+$")),
+        ("scheduler", "create_schedule", "Name", ONCE_AN_HOUR, "x" * 65, _too_long("name", 64)),
+        ("iam", "create_role", "RoleName", _as_json(WITH_TRUST), "x" * 65, _too_long("roleName", 64)),
+        ("iam", "create_role", "RoleName", _as_json(WITH_TRUST), "a b", _unusual("roleName")),
+        ("iam", "create_policy", "PolicyName", _as_json(WITH_POLICY), "x" * 129, _too_long("policyName", 128)),
+        ("iam", "put_role_policy", "PolicyName", TO_ROLE, "a b", _unusual("policyName")),
     ],
 )
 def test_request_with_a_name_that_does_not_fit_is_refused(
-    cloud: LocalCloud,
-    service: str,
-    operation: str,
-    member: str,
-    others: dict[str, Any],
-    name: str,
-    code: str,
-    text: str,
+    cloud: LocalCloud, service: str, operation: str, member: str, others: dict[str, Any], name: str, text: str
 ) -> None:
-    with refused(code, text):
+    # the two older services have another code
+    with refused("ValidationError" if service in ("cloudwatch", "iam") else "ValidationException", text):
         getattr(cloud.client(service), operation)(**others, **{member: name})
 
 
@@ -184,8 +114,8 @@ def test_request_with_a_name_that_does_not_fit_is_refused(
         ("cloudwatch", "put_metric_alarm", ALARMED | {"AlarmName": "y" * 255}),
         ("events", "put_rule", HOURLY | {"Name": "x" * 64}),
         ("scheduler", "create_schedule_group", {"Name": "a.b-c_" + "x" * 58}),
-        ("iam", "create_role", {"RoleName": "x" * 64, "AssumeRolePolicyDocument": json.dumps(TRUST)}),
-        ("iam", "create_policy", {"PolicyName": "x" * 128, "PolicyDocument": json.dumps(POLICY)}),
+        ("iam", "create_role", {"RoleName": "x" * 64} | _as_json(WITH_TRUST)),
+        ("iam", "create_policy", {"PolicyName": "x" * 128} | _as_json(WITH_POLICY)),
     ],
 )
 def test_request_with_the_longest_name_is_carried_out(

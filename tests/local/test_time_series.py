@@ -13,7 +13,7 @@ from botocore.config import Config
 
 import highwater
 from highwater_lab.local import LocalCloud
-from tests.local.world import DAY, MINUTE, keyed
+from tests.local.world import DAY, MINUTE, keyed, told
 from tests.ports import free_port
 
 PERIODS = highwater.Periods("log", every="day", late=timedelta(hours=2))
@@ -123,11 +123,9 @@ def test_query_without_the_sort_key_in_its_projection_says_so(dynamodb: Any) -> 
     found = highwater.TimeSeries(dynamodb, PERIODS).query(
         NOW - MINUTE, NOW, sort_key="at", ProjectionExpression="#s", **OF_A
     )
-    with pytest.raises(highwater.PeriodError) as error:
+    text = "query: sort_key: got 'at', which the items do not have; name it in ProjectionExpression"
+    with told(highwater.PeriodError, text):
         list(found)
-    assert str(error.value) == (
-        "query: sort_key: got 'at', which the items do not have; name it in ProjectionExpression"
-    )
 
 
 def test_query_without_a_default_table_fails(dynamodb: Any) -> None:

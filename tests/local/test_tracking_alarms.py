@@ -16,24 +16,15 @@ def test_alarms_of_a_tracking_policy_are_among_cloudwatchs(world: World) -> None
     put = world.put_policy(f"table/{table}", "tracking", 60)
     names = [alarm["AlarmName"] for alarm in put["Alarms"]]
     found = {alarm["AlarmName"]: alarm for alarm in cloudwatch.describe_alarms(AlarmNames=names)["MetricAlarms"]}
-    shown = [
-        (
-            found[name]["AlarmArn"] == put["Alarms"][number]["AlarmARN"],
-            found[name]["MetricName"],
-            found[name]["Statistic"],
-            found[name]["Period"],
-            found[name]["EvaluationPeriods"],
-            found[name]["ComparisonOperator"],
-            found[name]["Threshold"],
-        )
-        for number, name in enumerate(names)
-    ]
+    assert [found[name]["AlarmArn"] for name in names] == [alarm["AlarmARN"] for alarm in put["Alarms"]]
+    members = ("MetricName", "Statistic", "Period", "EvaluationPeriods", "ComparisonOperator", "Threshold")
+    shown = [tuple(found[name][member] for member in members) for name in names]
     consumed, provisioned = "ConsumedReadCapacityUnits", "ProvisionedReadCapacityUnits"
     assert shown == [
-        (True, consumed, "Sum", 60, 2, "GreaterThanThreshold", 1800.0),
-        (True, consumed, "Sum", 60, 15, "LessThanThreshold", 1200.0),
-        (True, provisioned, "Average", 300, 3, "GreaterThanThreshold", 50.0),
-        (True, provisioned, "Average", 300, 3, "LessThanThreshold", 50.0),
+        (consumed, "Sum", 60, 2, "GreaterThanThreshold", 1800.0),
+        (consumed, "Sum", 60, 15, "LessThanThreshold", 1200.0),
+        (provisioned, "Average", 300, 3, "GreaterThanThreshold", 50.0),
+        (provisioned, "Average", 300, 3, "LessThanThreshold", 50.0),
     ]
     assert {alarm["AlarmActions"][0] for alarm in found.values()} == {put["PolicyARN"]}
     world.register(f"table/{table}", 70, 900)
@@ -57,13 +48,7 @@ def test_alarms_of_a_policy_on_a_metric_of_its_own_are_among_cloudwatchs(world: 
     math = {"Metrics": [{"Id": "m", "Expression": "TIME_SERIES(7)", "ReturnData": True}]}
 
     def put(name: str, metric: dict[str, Any]) -> list[dict[str, Any]]:
-        settings = {"TargetValue": 60, "CustomizedMetricSpecification": metric}
-        put = world.autoscaling.put_scaling_policy(
-            **key(resource),
-            PolicyName=name,
-            PolicyType="TargetTrackingScaling",
-            TargetTrackingScalingPolicyConfiguration=settings,
-        )
+        put = world.put_policy(resource, name, 60, CustomizedMetricSpecification=metric)
         names = [alarm["AlarmName"] for alarm in put["Alarms"]]
         found = {alarm["AlarmName"]: alarm for alarm in cloudwatch.describe_alarms(AlarmNames=names)["MetricAlarms"]}
         assert [name.removeprefix(f"TargetTracking-{resource}-").split("-")[0] for name in names] == [

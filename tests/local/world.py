@@ -26,6 +26,7 @@ READ = "dynamodb:table:ReadCapacityUnits"
 WRITE = "dynamodb:table:WriteCapacityUnits"
 INDEX_READ = "dynamodb:index:ReadCapacityUnits"
 INDEX_WRITE = "dynamodb:index:WriteCapacityUnits"
+SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
@@ -50,6 +51,14 @@ def refused(code: str, text: str) -> Iterator[None]:
         yield
     error = caught.value.response["Error"]
     assert (error["Code"], error["Message"]) == (code, text)
+
+
+@contextmanager
+def told(kind: type[Exception], text: str) -> Iterator[None]:
+    """The block raises that error, with that whole text."""
+    with pytest.raises(kind) as caught:
+        yield
+    assert str(caught.value) == text
 
 
 def stack_status(cloudformation: Any, stack: str, *wanted: str) -> str:
@@ -237,11 +246,11 @@ class World:
             members["GlobalSecondaryIndexUpdates"] = updates
         self.dynamodb.update_table(TableName=table, **members)
 
-    def use_decreases(self, table: str, count: int = 4) -> None:
+    def use_decreases(self, table: str, count: int = 4, index: str | None = None) -> None:
         """Use up decreases by lowering reads by one each."""
         for _ in range(count):
-            read, write = self.capacity(table)
-            self.change(table, read - 1, write)
+            read, write = self.capacity(table, index)
+            self.change(table, read - 1, write, index)
 
     def register(self, resource: str, minimum: int | None, maximum: int | None, dim: str = READ, **more: Any) -> None:
         """Register or update a target; `None` leaves a bound out."""
@@ -289,17 +298,15 @@ class World:
         return dict(found[0])
 
     def put_policy(self, resource: str, name: str, target_value: float = 70, dim: str = READ, **more: Any) -> Any:
-        """Put a target tracking policy."""
+        """Put a target tracking policy, on utilization unless *more* has another metric."""
         kind = "Read" if "Read" in dim else "Write"
+        predefined = {"PredefinedMetricSpecification": {"PredefinedMetricType": f"DynamoDB{kind}CapacityUtilization"}}
+        metric = {} if "CustomizedMetricSpecification" in more else predefined
         return self.autoscaling.put_scaling_policy(
             **key(resource, dim),
             PolicyName=name,
             PolicyType="TargetTrackingScaling",
-            TargetTrackingScalingPolicyConfiguration={
-                "TargetValue": target_value,
-                "PredefinedMetricSpecification": {"PredefinedMetricType": f"DynamoDB{kind}CapacityUtilization"},
-                **more,
-            },
+            TargetTrackingScalingPolicyConfiguration={"TargetValue": target_value, **metric, **more},
         )
 
     def policies(self, resource: str) -> dict[str, Any]:
@@ -366,6 +373,18 @@ def wording(resource: str, dim: str = READ) -> str:
     return f"service namespace: dynamodb, resource ID: {resource}, scalable dimension: {dim}"
 
 
+Unmet = tuple[str | None, str, str]
+
+
+def invalid(*unmet: Unmet) -> str:
+    """AWS's text for values that do not satisfy their constraints: a value or `None`, its place, and what it must."""
+    told = []
+    for value, place, what in unmet:
+        shown = "null" if value is None else f"'{value}'"
+        told.append(f"Value {shown} at '{place}' failed to satisfy constraint: Member must {what}")
+    return f"{len(told)} validation error{'s' if len(told) > 1 else ''} detected: {'; '.join(told)}"
+
+
 def create_tables(dynamodb: Any, throughput: Mapping[str, int], **keys: Sequence[str]) -> None:
     """Create tables by their names, each with its partition key and perhaps a sort key, which are texts."""
     for table, key in keys.items():
@@ -389,7 +408,7 @@ def attributes(*names: str) -> list[dict[str, str]]:
     return [{"AttributeName": name, "AttributeType": kind or "S"} for name, _, kind in split]
 
 
-def projecting(name: str, *key: str, to: str | Sequence[str] = "ALL", **more: Any) -> dict[str, Any]:
+def projecting(name: str, *key: str, to: Any = "ALL", **more: Any) -> dict[str, Any]:
     """An index with that key on all attributes, on keys alone (`KEYS_ONLY`), or also on those that are listed."""
     included = {"ProjectionType": "INCLUDE", "NonKeyAttributes": to}
     projection = {"ProjectionType": to} if isinstance(to, str) else included
