@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from highwater_local.dynamodb.reads import attributes_of
 from tests.local.world import World, attributes, index_definition, keyed, projecting, refused, units
 
 NUMBERS = ["16", "3", "200", "-5", "2.5"]
@@ -126,3 +127,8 @@ def test_projections_that_contradict_themselves_are_refused(
     members = keyed("city") | {"ProvisionedThroughput": units(5, 6), "GlobalSecondaryIndexes": [index]}
     with refused("ValidationException", message):
         world.dynamodb.create_table(TableName="cities", **members)
+
+
+def test_functions_in_an_expression_are_no_attributes_nor_is_a_part_of_their_names() -> None:
+    names = {"ExpressionAttributeNames": {"#d": "day"}}
+    assert attributes_of("attribute_exists(city) AND size (#d) > :n", names) == ["city", "day"]

@@ -16,7 +16,7 @@ from highwater_local.ministack import Answer, Document, rejected
 
 _INVALID: Final = "One or more parameter values were invalid: "
 # the first name of each path, but no later part of a path, no value and no function
-_NAMES: Final = re.compile(r"(?<![\w.:#\]])(#?[A-Za-z_][\w-]*)(?!\s*\()")
+_NAMES: Final = re.compile(r"(?<![\w.:#\]])(#?[A-Za-z_][\w-]*)(?![\w-]*\s*\()")
 _WORDS: Final = frozenset({"AND", "OR", "NOT", "BETWEEN", "IN"})
 
 
