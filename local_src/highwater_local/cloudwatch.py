@@ -111,16 +111,6 @@ _UNCHECKED: Final = "Unchecked: Initial alarm creation"
 _ASKED: ContextVar[Document | None] = ContextVar("asked", default=None)
 
 
-def accept_more_alarms() -> None:
-    """Make the CloudFormation engine accept the expressions that are evaluated here, and keep what alarms ask for.
-
-    The engine still rejects other expressions, with its own message.
-    """
-    for action in ("create", "update"):
-        ministack.wrap_resource_handler(ministack.ALARM, action, _provision)
-    ministack.put_alarm.wrap(_put)
-
-
 def _provision(own: Callable[..., Created], id: str, *properties_and_stack: Any) -> Created:
     """Create or update an alarm; an update has the old and the new properties."""
     plain = [_plain(given) if isinstance(given, dict) else given for given in properties_and_stack]
@@ -192,7 +182,10 @@ class Alarms:
     def __init__(self, metrics: Metrics, now: Callable[[], datetime]) -> None:
         self._metrics = metrics
         self._now = now
-        accept_more_alarms()
+        # the CloudFormation engine accepts expressions that are evaluated here; it rejects others with its own message
+        for action in ("create", "update"):
+            ministack.wrap_resource_handler(ministack.ALARM, action, _provision)
+        ministack.put_alarm.wrap(_put)
         ministack.judge_alarm.replace(self.judge)
         self._to_topics = ministack.start_alarm_actions.replace(self.start_actions)
 

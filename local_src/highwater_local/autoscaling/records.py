@@ -1,17 +1,14 @@
-"""Records of Application Auto Scaling: targets, policies, scheduled actions, and attempts to change a table."""
+"""Records of Application Auto Scaling: targets, policies and scheduled actions, and the errors of its requests."""
 
 from __future__ import annotations
 
 import re
-import uuid
-from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol
 
 from highwater.core import Dimension
-from highwater_lab.services.autoscaling import Alarm, ScalableTarget, ScheduledChange, TargetTracking
+from highwater_lab.services.autoscaling import ScalableTarget, ScheduledChange, TargetTracking
 
 SERVICE_NAMESPACE = "dynamodb"
 TRACKING: Final = "TargetTrackingScaling"
@@ -158,9 +155,6 @@ class TargetRecord(ScalableTarget):
     actions: dict[str, ScheduledActionRecord] = field(default_factory=dict)
 
 
-_KEPT_ACTIVITIES: Final = 5000
-
-
 class ScaledTables(Protocol):
     """The interface of DynamoDB for auto scaling."""
 
@@ -179,76 +173,3 @@ class ScaledTables(Protocol):
     def consumed(self, key: TargetKey, newest: int, count: int) -> list[int]:
         """Return the quanta consumed in each of *count* minutes up to *newest*; fewer for a younger table."""
         ...
-
-
-class Changes:
-    """Carries out the changes of capacity that bounds, scheduled actions and policies ask for.
-
-    Attributes:
-        activities: Each attempt, as DescribeScalingActivities returns it, the newest first.
-    """
-
-    def __init__(self, tables: ScaledTables, now: Callable[[], datetime]) -> None:
-        self._tables = tables
-        self._now = now
-        self.activities: deque[dict[str, Any]] = deque(maxlen=_KEPT_ACTIVITIES)
-
-    def clamp(self, target: TargetRecord, cause: str | None = None) -> None:
-        """Move capacity inside the bounds, because of *cause*, or because the bound was set."""
-        units = self._tables.capacity(target.key)
-        wanted = None if units is None else target.clamped(units)
-        if units is not None and wanted is not None:
-            bound = "minimum" if wanted > units else "maximum"
-            self._change(target.key, wanted, cause or f"{bound} capacity was set to {wanted}")
-
-    def run(self, target: TargetRecord, action: ScheduledActionRecord) -> None:
-        """Set a scheduled action's bounds and clamp, unless the bounds would cross."""
-        cause = f"scheduled action name {action.change.name} was triggered"
-        floor, ceiling = action.change.bounds(target.floor, target.ceiling)
-        if floor > ceiling:
-            description = f"Setting min capacity to {floor} and max capacity to {ceiling}"
-            reason = "Maximum capacity cannot be less than minimum capacity"
-            self._record(target.key, description, cause, "Failed", reason)
-            return
-        target.floor, target.ceiling = floor, ceiling
-        self.clamp(target, cause)
-
-    def follow(self, target: TargetRecord, policy: PolicyRecord, alarm: Alarm, wanted: int) -> None:
-        """Carry out the change that an alarm asks for, unless that is suspended."""
-        side = "Out" if alarm is Alarm.HIGH else "In"
-        if target.suspended[f"DynamicScaling{side}Suspended"]:
-            return
-        name = next(told["AlarmName"] for told in policy.alarms if f"-{alarm}-" in told["AlarmName"])
-        if self._change(target.key, wanted, f"monitor alarm {name} in state ALARM triggered policy {policy.name}"):
-            target.cooldowns.note(alarm, int(self._now().timestamp()), wanted)
-
-    def _change(self, key: TargetKey, units: int, cause: str) -> bool:
-        """Change capacity and record the attempt; return whether it was accepted."""
-        description = f"Setting {key.dimension} capacity units to {units}."
-        try:
-            self._tables.set_capacity(key, units)
-        except ServiceError as refused:
-            reason = refused.message
-            if reason.startswith("Subscriber limit exceeded"):
-                reason = f"Failed updating table: {reason}"
-            failure = f"Failed to set {key.dimension} capacity units to {units}. Reason: {reason}"
-            self._record(key, description, cause, "Failed", failure)
-            return False
-        success = (
-            f"Successfully set {key.dimension} capacity units to {units}. Change successfully fulfilled by dynamodb."
-        )
-        self._record(key, description, cause, "Successful", success)
-        return True
-
-    def _record(self, key: TargetKey, description: str, cause: str, status_code: str, status_message: str) -> None:
-        at = self._now().timestamp()
-        activity = {
-            "ActivityId": str(uuid.uuid4()),
-            "Description": description,
-            "Cause": cause,
-            "StartTime": at,
-            "EndTime": at,
-            "StatusCode": status_code,
-            "StatusMessage": status_message,
-        }
-        self.activities.appendleft(key.members | activity)

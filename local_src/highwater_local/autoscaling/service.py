@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from highwater.core.limits import MAX_SCHEDULED_ACTIONS_PER_TARGET
 from highwater.core.plan.zones import find_zone
-from highwater_lab.services.autoscaling import ScheduledChange
+from highwater_lab.services.autoscaling import Alarm, ScheduledChange
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.services.timing import Timing
 from highwater_local.autoscaling.records import (
     SERVICE_NAMESPACE,
     TRACKING,
-    Changes,
     PolicyRecord,
     ScaledTables,
     ScheduledActionRecord,
@@ -28,6 +28,7 @@ from highwater_local.autoscaling.records import (
 from highwater_local.autoscaling.validation import refuse_wrong_member, refuse_wrong_metric
 
 _MAX_POLICIES = 50
+_KEPT_ACTIVITIES: Final = 5000
 _SUSPENDABLE = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
 _ALARMS = ("AlarmHigh", "AlarmLow", "ProvisionedCapacityHigh", "ProvisionedCapacityLow")
 # The thresholds of alarms on a custom metric do not depend on the capacity, so a policy has only these two
@@ -37,20 +38,20 @@ TIMING: Final = Timing()
 
 
 class AutoScaling:
-    """Application Auto Scaling of one account and region."""
+    """Application Auto Scaling of one account and region.
+
+    Attributes:
+        targets: The registered targets.
+        activities: Each attempt to change capacity, as DescribeScalingActivities returns it, the newest first.
+    """
 
     def __init__(self, account: str, region: str, tables: ScaledTables, now: Callable[[], datetime]) -> None:
         self._account = account
         self._region = region
         self._tables = tables
-        self._changes = Changes(tables, now)
         self._now = now
         self.targets: dict[TargetKey, TargetRecord] = {}
-
-    @property
-    def activities(self) -> Iterable[dict[str, Any]]:
-        """Attempts to change capacity, as DescribeScalingActivities returns them, the newest first."""
-        return self._changes.activities
+        self.activities: deque[dict[str, Any]] = deque(maxlen=_KEPT_ACTIVITIES)
 
     def register(
         self,
@@ -85,7 +86,7 @@ class AutoScaling:
         target.floor, target.ceiling = low, high
         target.role_arn = role_arn or target.role_arn
         target.suspended |= suspended or {}
-        self._changes.clamp(target)
+        self._clamp(target)
         return target
 
     def deregister(self, key: TargetKey) -> None:
@@ -217,7 +218,7 @@ class AutoScaling:
         for target in self.targets.values():
             for _, action in sorted(target.actions.items()):
                 if action.next_run(at - 1) == at and not target.suspended["ScheduledScalingSuspended"]:
-                    self._changes.run(target, action)
+                    self._run(target, action)
 
     def track(self) -> None:
         """Let target tracking act on the minutes whose datapoints are available; to be called once a minute.
@@ -242,7 +243,67 @@ class AutoScaling:
                     continue
                 found = target.tracked(rules, consumed, len(consumed) - 1, units, second)
                 if found is not None:
-                    self._changes.follow(target, policy, *found)
+                    self._follow(target, policy, *found)
+
+    def _clamp(self, target: TargetRecord, cause: str | None = None) -> None:
+        """Move capacity inside the bounds, because of *cause*, or because the bound was set."""
+        units = self._tables.capacity(target.key)
+        wanted = None if units is None else target.clamped(units)
+        if units is not None and wanted is not None:
+            bound = "minimum" if wanted > units else "maximum"
+            self._change(target.key, wanted, cause or f"{bound} capacity was set to {wanted}")
+
+    def _run(self, target: TargetRecord, action: ScheduledActionRecord) -> None:
+        """Set a scheduled action's bounds and clamp, unless the bounds would cross."""
+        cause = f"scheduled action name {action.change.name} was triggered"
+        floor, ceiling = action.change.bounds(target.floor, target.ceiling)
+        if floor > ceiling:
+            description = f"Setting min capacity to {floor} and max capacity to {ceiling}"
+            reason = "Maximum capacity cannot be less than minimum capacity"
+            self._record(target.key, description, cause, "Failed", reason)
+            return
+        target.floor, target.ceiling = floor, ceiling
+        self._clamp(target, cause)
+
+    def _follow(self, target: TargetRecord, policy: PolicyRecord, alarm: Alarm, wanted: int) -> None:
+        """Carry out the change that an alarm asks for, unless that is suspended."""
+        side = "Out" if alarm is Alarm.HIGH else "In"
+        if target.suspended[f"DynamicScaling{side}Suspended"]:
+            return
+        name = next(told["AlarmName"] for told in policy.alarms if f"-{alarm}-" in told["AlarmName"])
+        if self._change(target.key, wanted, f"monitor alarm {name} in state ALARM triggered policy {policy.name}"):
+            target.cooldowns.note(alarm, int(self._now().timestamp()), wanted)
+
+    def _change(self, key: TargetKey, units: int, cause: str) -> bool:
+        """Change capacity and record the attempt; return whether it was accepted."""
+        description = f"Setting {key.dimension} capacity units to {units}."
+        try:
+            self._tables.set_capacity(key, units)
+        except ServiceError as refused:
+            reason = refused.message
+            if reason.startswith("Subscriber limit exceeded"):
+                reason = f"Failed updating table: {reason}"
+            failure = f"Failed to set {key.dimension} capacity units to {units}. Reason: {reason}"
+            self._record(key, description, cause, "Failed", failure)
+            return False
+        success = (
+            f"Successfully set {key.dimension} capacity units to {units}. Change successfully fulfilled by dynamodb."
+        )
+        self._record(key, description, cause, "Successful", success)
+        return True
+
+    def _record(self, key: TargetKey, description: str, cause: str, status_code: str, status_message: str) -> None:
+        at = self._now().timestamp()
+        activity = {
+            "ActivityId": str(uuid.uuid4()),
+            "Description": description,
+            "Cause": cause,
+            "StartTime": at,
+            "EndTime": at,
+            "StatusCode": status_code,
+            "StatusMessage": status_message,
+        }
+        self.activities.appendleft(key.members | activity)
 
     def _registered(self, key: TargetKey) -> TargetRecord:
         if key not in self.targets:

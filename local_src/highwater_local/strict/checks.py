@@ -7,8 +7,8 @@ from collections.abc import Callable
 from highwater_lab.services.timing import Timing
 from highwater_local.ministack import Answer
 from highwater_local.strict.express import Express
-from highwater_local.strict.names import Names
-from highwater_local.strict.permissions import Permissions
+from highwater_local.strict.names import check_names_in_stacks, name_refusal
+from highwater_local.strict.permissions import name_roles_in_credentials, permission_refusal
 from highwater_local.strict.rates import Rates
 from highwater_local.strict.request import CheckedRequest
 from highwater_local.strict.roles import apply_boundaries, check_roles_of_functions, limit_policies
@@ -27,10 +27,12 @@ class Checks:
         limit_policies()
         apply_boundaries()
         check_roles_of_functions()
+        name_roles_in_credentials()
+        check_names_in_stacks()
         self._refusals = (
-            Permissions().refusal,
+            permission_refusal,
             Rates(second).refusal,
-            Names().refusal,
+            name_refusal,
             Express(second, timing, is_always=is_express).refusal,
         )
 

@@ -104,24 +104,23 @@ _REQUESTS: Final[dict[str, tuple[str | None, NameRule | IamNameRule, str]]] = {
 _INVALID: Final = "Properties validation failed for resource {resource} with message: [{unmet}]"
 
 
-class Names:
-    """Rejects invalid names; in effect as soon as this is created."""
+def check_names_in_stacks() -> None:
+    """Reject invalid names in stacks from now on."""
+    for place, most in LONGEST.items():
+        ministack.refuse_names(*place, partial(_by_schema, place[1], most, _CHARACTERS.get(place)))
+    for place, asked in _ASKED.items():
+        ministack.refuse_names(*place, partial(_by_service, *asked))
 
-    def __init__(self) -> None:
-        for place, most in LONGEST.items():
-            ministack.refuse_names(*place, partial(_by_schema, place[1], most, _CHARACTERS.get(place)))
-        for place, asked in _ASKED.items():
-            ministack.refuse_names(*place, partial(_by_service, *asked))
 
-    def refusal(self, request: CheckedRequest) -> Answer | None:
-        """Return the rejection of a request with an invalid name, `None` for any other."""
-        found = _REQUESTS.get(request.action or "")
-        if found is None:
-            return None
-        member, rule, code = found
-        name = unquote(request.path.rpartition("/")[2]) if member is None else str(request.member(member) or "")
-        message = rule.refusal(name) if name else None
-        return None if message is None else refused(request, code, message)
+def name_refusal(request: CheckedRequest) -> Answer | None:
+    """Return the rejection of a request with an invalid name, `None` for any other."""
+    found = _REQUESTS.get(request.action or "")
+    if found is None:
+        return None
+    member, rule, code = found
+    name = unquote(request.path.rpartition("/")[2]) if member is None else str(request.member(member) or "")
+    message = rule.refusal(name) if name else None
+    return None if message is None else refused(request, code, message)
 
 
 def _by_schema(member: str, most: int, characters: str | None, resource: str, name: str) -> str | None:

@@ -249,42 +249,41 @@ _ON_EVERYTHING: Final = frozenset(
 _NAMED_BY_ARN: Final = ("ResourceArn", "ExportArn", "TableArn")
 
 
-class Permissions:
-    """Checks requests by the role in their session token."""
+def name_roles_in_credentials() -> None:
+    """Name the role of a function in its session token from now on, by which its requests are checked."""
+    for credentials in ministack.FUNCTION_CREDENTIALS:
+        credentials.wrap(_credentials)
 
-    def __init__(self) -> None:
-        for credentials in ministack.FUNCTION_CREDENTIALS:
-            credentials.wrap(_credentials)
 
-    def refusal(self, request: CheckedRequest) -> Answer | None:
-        """Return the denial of a request that its role does not allow, `None` for any other."""
-        is_url = request.path.startswith(URL_PATH)
-        caller = role_of_token(request.headers.get("x-amz-security-token", ""))
-        if caller is None and (is_url or request.service == "dynamodb"):
-            caller = _role_of_session(request)
-        if caller is None or (not is_url and request.action in (None, *ministack.ALWAYS_ALLOWED.now)):
-            return None
-        role, function = caller
-        account, region = ministack.get_account_id(), ministack.get_region()
-        principal = f"arn:aws:sts::{account}:assumed-role/{role}/{function}"
-        missed_by_service: list[str] = []
-        for need in _url_needs(request) if is_url else _needs(request, region, account):
-            context = ministack.evaluation_context.now(
-                principal_arn=principal,
-                principal_type="AssumedRole",
-                principal_account=account,
-                action=need.action,
-                resource_arn=need.arn,
-                region=region,
-                service_context=_conditions(request, need),
-            )
-            reason = denial(context, role, account)
-            if reason is None:
-                continue
-            if not need.is_asked_by_service:
-                return _denied(request, need, principal, reason)
-            missed_by_service.append(need.action)
-        return _missed(missed_by_service) if missed_by_service else None
+def permission_refusal(request: CheckedRequest) -> Answer | None:
+    """Return the denial of a request that its role does not allow, `None` for any other."""
+    is_url = request.path.startswith(URL_PATH)
+    caller = role_of_token(request.headers.get("x-amz-security-token", ""))
+    if caller is None and (is_url or request.service == "dynamodb"):
+        caller = _role_of_session(request)
+    if caller is None or (not is_url and request.action in (None, *ministack.ALWAYS_ALLOWED.now)):
+        return None
+    role, function = caller
+    account, region = ministack.get_account_id(), ministack.get_region()
+    principal = f"arn:aws:sts::{account}:assumed-role/{role}/{function}"
+    missed_by_service: list[str] = []
+    for need in _url_needs(request) if is_url else _needs(request, region, account):
+        context = ministack.evaluation_context.now(
+            principal_arn=principal,
+            principal_type="AssumedRole",
+            principal_account=account,
+            action=need.action,
+            resource_arn=need.arn,
+            region=region,
+            service_context=_conditions(request, need),
+        )
+        reason = denial(context, role, account)
+        if reason is None:
+            continue
+        if not need.is_asked_by_service:
+            return _denied(request, need, principal, reason)
+        missed_by_service.append(need.action)
+    return _missed(missed_by_service) if missed_by_service else None
 
 
 def role_of_token(token: str) -> tuple[str, str] | None:
