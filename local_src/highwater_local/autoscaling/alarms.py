@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from highwater_lab.services.autoscaling import LOW_ALARM_POINTS, TargetTracking
 from highwater_local import ministack
-from highwater_local.autoscaling.records import PolicyRecord, ScaledTables, TargetKey
+from highwater_local.autoscaling.records import PolicyRecord, TargetKey
 from highwater_local.autoscaling.service import AutoScaling
 from highwater_local.cloudwatch import Alarms, is_of_auto_scaling
+from highwater_local.dynamodb.tables import Tables
 from highwater_local.ministack import Document
 
 _ABOVE, _BELOW = "GreaterThanThreshold", "LessThanThreshold"
@@ -35,7 +36,7 @@ class TrackingAlarms:
         alarms: Evaluates the alarms.
     """
 
-    def __init__(self, autoscaling: Callable[[], AutoScaling], tables: ScaledTables, alarms: Alarms) -> None:
+    def __init__(self, autoscaling: Callable[[], AutoScaling], tables: Tables, alarms: Alarms) -> None:
         self._autoscaling = autoscaling
         self._tables = tables
         self._alarms = alarms

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from highwater.core import Dimension
 from highwater_lab.services.autoscaling import ScalableTarget, ScheduledChange, TargetTracking
@@ -153,23 +153,3 @@ class TargetRecord(ScalableTarget):
     suspended: dict[str, bool]
     policies: dict[str, PolicyRecord] = field(default_factory=dict)
     actions: dict[str, ScheduledActionRecord] = field(default_factory=dict)
-
-
-class ScaledTables(Protocol):
-    """The interface of DynamoDB for auto scaling."""
-
-    def capacity(self, key: TargetKey) -> int | None:
-        """Return provisioned units per second, `None` if there is no such provisioned resource."""
-        ...
-
-    def is_changing(self, key: TargetKey) -> bool:
-        """Whether the capacity of the target's resource is being changed."""
-        ...
-
-    def set_capacity(self, key: TargetKey, units: int) -> None:
-        """Change provisioned units; raises `ServiceError` as UpdateTable does."""
-        ...
-
-    def consumed(self, key: TargetKey, newest: int, count: int) -> list[int]:
-        """Return the quanta consumed in each of *count* minutes up to *newest*; fewer for a younger table."""
-        ...

@@ -18,7 +18,6 @@ from highwater_local.autoscaling.records import (
     SERVICE_NAMESPACE,
     TRACKING,
     PolicyRecord,
-    ScaledTables,
     ScheduledActionRecord,
     ServiceError,
     TargetKey,
@@ -26,6 +25,7 @@ from highwater_local.autoscaling.records import (
     invalid,
 )
 from highwater_local.autoscaling.validation import refuse_wrong_member, refuse_wrong_metric
+from highwater_local.dynamodb.tables import Tables
 
 _MAX_POLICIES = 50
 _KEPT_ACTIVITIES: Final = 5000
@@ -45,7 +45,7 @@ class AutoScaling:
         activities: Each attempt to change capacity, as DescribeScalingActivities returns it, the newest first.
     """
 
-    def __init__(self, account: str, region: str, tables: ScaledTables, now: Callable[[], datetime]) -> None:
+    def __init__(self, account: str, region: str, tables: Tables, now: Callable[[], datetime]) -> None:
         self._account = account
         self._region = region
         self._tables = tables
