@@ -17,6 +17,7 @@ import socket
 import sys
 import time
 import zlib
+from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import datetime
 from email.utils import format_datetime
@@ -42,12 +43,18 @@ from highwater_local.guard import Guard
 from highwater_local.mappings import Mappings
 from highwater_local.parameters import wrap_parameters
 from highwater_local.requests import HeldFaults, again, is_object, malformed, read_body
-from highwater_local.strict.checks import Checks
+from highwater_local.strict.express import Express
+from highwater_local.strict.names import check_names_in_stacks, name_refusal
+from highwater_local.strict.permissions import name_roles_in_credentials, permission_refusal
+from highwater_local.strict.rates import Rates
 from highwater_local.strict.request import AUTOSCALING_PREFIX, CheckedRequest
+from highwater_local.strict.roles import apply_boundaries, check_roles_of_functions, limit_policies
 from highwater_local.timeline import Agenda, Timeline
 
 _NO_OBJECT = {"__type": "SerializationException", "message": "the request is no JSON object"}
 _CLOCKED_PREFIXES = (AUTOSCALING_PREFIX, "DynamoDB_")
+# returns the rejection of a request, `None` for a request that it does not reject
+Check = Callable[[CheckedRequest], ministack.Answer | None]
 
 
 class LocalAws:
@@ -88,7 +95,7 @@ class LocalAws:
         wrap_parameters()
         StackOperations(self.timeline)
         self._pending = PendingUpdates() if is_strict else None
-        self._checks = Checks(self.clock.second, timing, is_express=is_express) if is_strict else None
+        self._checks = _checks(self.clock, timing, is_express=is_express) if is_strict else ()
 
     def autoscaling(self) -> AutoScaling:
         """Application Auto Scaling of the account and region that the request is for."""
@@ -108,7 +115,7 @@ class LocalAws:
             body = await read_body(receive)
             await self._answer(send, *await self._commands.answer(scope["path"], scope["method"], body))
             return
-        if self._checks is not None or target:
+        if self._checks or target:
             body = await read_body(receive)
             if headers.get("content-encoding") == "gzip":
                 # as boto3 sends large requests of PutMetricData
@@ -117,7 +124,7 @@ class LocalAws:
             if target and not is_object(body):
                 await self._answer(send, 400, _NO_OBJECT)
                 return
-            refused = None if self._checks is None else self._refusal(self._checks, scope, headers, body)
+            refused = self._refusal(scope, headers, body) if self._checks else None
             if refused is not None:
                 await self._send(send, *refused)
                 return
@@ -174,11 +181,12 @@ class LocalAws:
         except ServiceError as refused:
             return 400, {"__type": refused.code, "message": refused.message}
 
-    def _refusal(self, checks: Checks, scope: Any, headers: dict[str, str], body: bytes) -> ministack.Answer | None:
+    def _refusal(self, scope: Any, headers: dict[str, str], body: bytes) -> ministack.Answer | None:
+        """Return the rejection of a request by a strict cloud, `None` if the service is to answer."""
         ministack.enter_scope(headers)
-        return checks.refusal(
-            CheckedRequest(scope["method"], scope["path"], headers, scope["query_string"].decode("latin-1"), body)
-        )
+        query = scope["query_string"].decode("latin-1")
+        request = CheckedRequest(scope["method"], scope["path"], headers, query, body)
+        return next((found for check in self._checks if (found := check(request)) is not None), None)
 
     async def _send(self, send: Any, status: int, headers: dict[str, str], body: bytes) -> None:
         listed = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
@@ -203,6 +211,17 @@ class LocalAws:
 
     def _date(self) -> bytes:
         return format_datetime(self.clock.now(), usegmt=True).encode("ascii")
+
+
+def _checks(clock: CloudClock, timing: Timing, *, is_express: bool) -> tuple[Check, ...]:
+    """Return the checks of requests to a strict cloud; what its stacks make is checked from now on."""
+    limit_policies()
+    apply_boundaries()
+    check_roles_of_functions()
+    name_roles_in_credentials()
+    check_names_in_stacks()
+    express = Express(clock.second, timing, is_always=is_express)
+    return permission_refusal, Rates(clock.second).refusal, name_refusal, express.refusal
 
 
 def _unpacked(scope: Any, body: bytes) -> tuple[Any, bytes]:
