@@ -372,8 +372,7 @@ def test_table_with_all_that_the_engine_leaves_out_has_it(world: World, stack: S
     assert status == "CREATE_COMPLETE"
     assert (world.capacity(table), world.warm(table)) == ((40, 41), (400, 410))
     assert (world.capacity(table, "by-city"), world.warm(table, "by-city")) == ((60, 61), (610, 620))
-    backups = world.dynamodb.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]
-    assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
+    assert world.has_recovery(table)
     ttl = world.dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
     assert ttl == {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires"}
     assert stack.delete() == "DELETE_COMPLETE"
@@ -396,8 +395,7 @@ def test_table_with_changed_settings_keeps_its_items_and_has_them(world: World, 
     )
     assert status == "UPDATE_COMPLETE"
     assert (world.capacity(table), world.warm(table)) == ((45, 41), (400, 410))
-    backups = world.dynamodb.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]
-    assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
+    assert world.has_recovery(table)
     assert (
         world.dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["TimeToLiveStatus"] == "ENABLED"
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,6 +19,7 @@ from tests.local.world import create_function, create_tables, keyed, told, units
 # the one module of `make test` that talks to a local cloud
 pytestmark = [pytest.mark.quick, pytest.mark.xdist_group("driven clock")]
 STARTS_AT = datetime(2026, 3, 2, 7, 59, 30, tzinfo=UTC)
+CLOUD = {"starts_at": STARTS_AT, "has_instant_updates": False}
 # tells what a function sees of the time, before and after it sleeps
 HANDLER = """
 import asyncio, builtins, datetime, time
@@ -46,13 +46,11 @@ def handler(event, context):
 """
 
 
-@pytest.fixture(scope="module")
-def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(clock="driven", starts_at=STARTS_AT) as made:
-        create_function(made.client("lambda"), "tells", HANDLER, Timeout=90)
-        # its log group is there from its first run on
-        _invoke(made)
-        yield made
+@pytest.fixture(scope="module", autouse=True)
+def _function(cloud: LocalCloud) -> None:
+    create_function(cloud.client("lambda"), "tells", HANDLER, Timeout=90)
+    # its log group is there from its first run on
+    _invoke(cloud)
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +14,7 @@ from highwater_lab.local.control import ACCOUNT
 from tests.local.world import Stack, create_function
 
 pytestmark = pytest.mark.xdist_group("cloud-functions")
+CLOUD = {"has_instant_updates": False}
 HANDLER = """
 import json
 
@@ -50,16 +50,14 @@ def handler(event, context):
 """
 
 
-@pytest.fixture(scope="module")
-def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(clock="driven") as made:
-        functions = made.client("lambda")
-        create_function(functions, "sells", HANDLER)
-        # the clock of the cloud is far from the machine's
-        made.advance(timedelta(days=3))
-        for sold in (7, 41):
-            functions.invoke(FunctionName="sells", Payload=json.dumps({"sold": sold}).encode())
-        yield made
+@pytest.fixture(scope="module", autouse=True)
+def _function(cloud: LocalCloud) -> None:
+    functions = cloud.client("lambda")
+    create_function(functions, "sells", HANDLER)
+    # the clock of the cloud is far from the machine's
+    cloud.advance(timedelta(days=3))
+    for sold in (7, 41):
+        functions.invoke(FunctionName="sells", Payload=json.dumps({"sold": sold}).encode())
 
 
 def _sum(cloud: LocalCloud, namespace: str, name: str, statistic: str = "Sum", **dimensions: str) -> float:

@@ -59,8 +59,7 @@ def test_global_table_with_auto_scaling_settings_registers_its_targets(world: Wo
         for policy in world.policies(resource).values()
     }
     assert values == {READ: 62, WRITE: 63}
-    backups = world.dynamodb.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]
-    assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
+    assert world.has_recovery(table)
 
 
 def test_global_table_with_changed_settings_moves_targets_and_capacity(world: World, stack: Stack) -> None:

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -60,15 +59,12 @@ class Ran:
     log: str
 
 
-@pytest.fixture(scope="module")
-def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(clock="driven", has_instant_updates=True) as running:
-        dynamodb = running.client("dynamodb")
-        create_tables(dynamodb, units(200, 5_000), orders=["pk"], leases=["table", "item"])
-        for number in NUMBERS:
-            item = {"pk": {"S": f"order-{number}"}, "n": {"N": str(number)}, "x": {"S": "y" * 1_900}}
-            dynamodb.put_item(TableName="orders", Item=item)
-        yield running
+@pytest.fixture(scope="module", autouse=True)
+def _orders(clients: dict[str, Any]) -> None:
+    create_tables(clients["dynamodb"], units(200, 5_000), orders=["pk"], leases=["table", "item"])
+    for number in NUMBERS:
+        item = {"pk": {"S": f"order-{number}"}, "n": {"N": str(number)}, "x": {"S": "y" * 1_900}}
+        clients["dynamodb"].put_item(TableName="orders", Item=item)
 
 
 def _start(session: boto3.Session, **asked: Any) -> str:

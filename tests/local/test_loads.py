@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import boto3
@@ -21,13 +20,10 @@ pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("loads")]
 ITEMS = 300
 
 
-@pytest.fixture(scope="module")
-def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(clock="driven", has_instant_updates=True) as running:
-        dynamodb, s3 = running.client("dynamodb"), running.client("s3")
-        create_tables(dynamodb, units(5_000, 5_000), orders=["pk"], leases=["table", "item"])
-        s3.create_bucket(Bucket="exports")
-        yield running
+@pytest.fixture(scope="module", autouse=True)
+def _orders(cloud: LocalCloud) -> None:
+    create_tables(cloud.client("dynamodb"), units(5_000, 5_000), orders=["pk"], leases=["table", "item"])
+    cloud.client("s3").create_bucket(Bucket="exports")
 
 
 def _put(session: boto3.Session, key: str, content: bytes) -> str:

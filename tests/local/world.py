@@ -229,6 +229,11 @@ class World:
         at: datetime = self.described(table, index)["ProvisionedThroughput"]["LastDecreaseDateTime"]
         return at.astimezone(UTC)
 
+    def has_recovery(self, table: str) -> bool:
+        """Whether point-in-time recovery is on."""
+        backups = self.dynamodb.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]
+        return bool(backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED")
+
     def warm(self, table: str, index: str | None = None) -> tuple[int, int]:
         """Warm reads and writes."""
         warm = self.described(table, index)["WarmThroughput"]
