@@ -5,13 +5,11 @@ The scaler and `highwater explain` both call `observe_table`, so that they decid
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Final, Protocol
 
 from highwater.aws.autoscaling import RegisteredTargets
-from highwater.aws.cloudwatch import TargetAlarm
 from highwater.aws.coordinator_table import (
     LeasesUnavailableError,
     LeaseTable,
@@ -19,7 +17,7 @@ from highwater.aws.coordinator_table import (
     PulseTable,
     TableLeases,
 )
-from highwater.aws.parameters import ScaledPlans
+from highwater.aws.region import AwsRegion
 from highwater.aws.tables import DescribedTable, seen_resources
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Target, TargetKey
@@ -27,53 +25,9 @@ from highwater.core.pulses import SLOTS_PER_MINUTE, Slots, slot_at
 from highwater.core.scaler import Clock, Observation, ScaledPlan, SeenTable, SeenTarget
 from highwater.core.scaler.attention import THROTTLE_MINUTES, needs_past, needs_throttles
 from highwater.core.scaler.demand import COVERAGE_MINUTES, MOST_TOLD_PERCENT, disagrees
-from highwater.core.schedule.bounds import Bounds
-from highwater.core.units import Units
 
 # Coverage is computed over fifteen minutes, and CloudWatch's metrics may be five minutes late.
 PULSE_MINUTES: Final = COVERAGE_MINUTES + 5
-
-
-class Region(Protocol):
-    """One region's tables, targets, metrics, alarms and plans; `AwsRegion` documents each method."""
-
-    def read_plans(self, scaler: str | None = None) -> ScaledPlans: ...  # noqa: D102
-
-    def read_plans_of(self, scaler: str, labels: Iterable[str]) -> ScaledPlans: ...  # noqa: D102
-
-    def read_tagged_plans(self) -> ScaledPlans: ...  # noqa: D102
-
-    def read_tagged_scalers(self) -> tuple[str, ...]: ...  # noqa: D102
-
-    def read_alarms(  # noqa: D102
-        self, names: Iterable[TargetName] | None = None
-    ) -> Mapping[TargetName, TargetAlarm]: ...
-
-    def read_targets(self, names: Iterable[TargetName]) -> RegisteredTargets: ...  # noqa: D102
-
-    def read_failures(self, names: Iterable[TargetName], now: datetime) -> Mapping[TargetName, str]: ...  # noqa: D102
-
-    def read_consumption(  # noqa: D102
-        self, names: Iterable[TargetName], minutes: int, now: datetime
-    ) -> Mapping[TargetName, Observation]: ...
-
-    def with_throttles(  # noqa: D102
-        self, consumed: Mapping[TargetName, Observation], minutes: int, now: datetime
-    ) -> Mapping[TargetName, Observation]: ...
-
-    def with_past(  # noqa: D102
-        self, seen: Mapping[TargetName, Observation], targets: Mapping[TargetName, Target], now: datetime
-    ) -> Mapping[TargetName, Observation]: ...
-
-    def describe_table(self, table: str) -> DescribedTable: ...  # noqa: D102
-
-    def set_bounds(self, name: TargetName, bounds: Bounds) -> None: ...  # noqa: D102
-
-    def set_bounds_patiently(self, name: TargetName, bounds: Bounds) -> None: ...  # noqa: D102
-
-    def set_capacity(self, table: str, index: str | None, units: Units) -> None: ...  # noqa: D102
-
-    def move_threshold(self, alarm: TargetAlarm, threshold: int) -> None: ...  # noqa: D102
 
 
 class Problems(Protocol):
@@ -101,7 +55,7 @@ NOTHING_KEPT: Final = Kept()
 
 
 def observe_table(
-    region: Region,
+    region: AwsRegion,
     scaled: ScaledPlan,
     described: DescribedTable,
     names: Mapping[TargetName, Target],
@@ -136,14 +90,25 @@ def observe_table(
         and (resource := resources.get(target.index)) is not None
         and needs_throttles(scaled, target, resource, consumed[name], clock)
     }
-    observed = {**consumed, **_with_throttles(region, scaled, throttling, clock, problems)}
+    throttles = _read_metrics(
+        "throttles",
+        throttling,
+        lambda: region.with_throttles(throttling, THROTTLE_MINUTES, clock.now),
+        scaled,
+        problems,
+    )
+    if throttles is None:
+        throttles = {name: replace(each, lacks_throttles=True) for name, each in throttling.items()}
+    observed = {**consumed, **throttles}
     pulses = _read_pulses(kept.pulses, scaled, clock, problems)
     spiky = {
         name: observed[name]
         for name, target in names.items()
         if scaled.mode.follows_demand and needs_past(observed[name], has_pulses=target.key in pulses)
     }
-    observed |= _with_past(region, scaled, spiky, names, clock, problems)
+    past = _read_metrics("the last day", spiky, lambda: region.with_past(spiky, names, clock.now), scaled, problems)
+    # where it cannot be read, 60 seconds of burst are believed
+    observed |= past or {}
     _note_disagreement(names, pulses, observed, problems)
     return SeenTable(
         resources,
@@ -210,39 +175,20 @@ def _note_disagreement(
             )
 
 
-def _with_throttles(
-    region: Region,
+def _read_metrics(
+    what: str,
+    wanted: Mapping[TargetName, Observation],
+    read: Callable[[], Mapping[TargetName, Observation]],
     scaled: ScaledPlan,
-    consumed: Mapping[TargetName, Observation],
-    clock: Clock,
     problems: Problems,
-) -> Mapping[TargetName, Observation]:
-    if not consumed:
+) -> Mapping[TargetName, Observation] | None:
+    """Return the observations *wanted* with more metrics, which *read* asks for; `None` if they cannot be read."""
+    if not wanted:
         return {}
     try:
-        return region.with_throttles(consumed, THROTTLE_MINUTES, clock.now)
+        return read()
     except Exception as error:
-        names = ", ".join(str(name) for name in consumed)
-        problems.notes.append(f"{scaled.label}: throttles of {names} could not be read: {error}")
-        problems.count("MetricsMissing", len(consumed))
-        return {name: replace(observation, lacks_throttles=True) for name, observation in consumed.items()}
-
-
-def _with_past(
-    region: Region,
-    scaled: ScaledPlan,
-    seen: Mapping[TargetName, Observation],
-    targets: Mapping[TargetName, Target],
-    clock: Clock,
-    problems: Problems,
-) -> Mapping[TargetName, Observation]:
-    """The observations with what their last day says; where that cannot be read, with 60 seconds of burst."""
-    if not seen:
-        return {}
-    try:
-        return region.with_past(seen, targets, clock.now)
-    except Exception as error:
-        names = ", ".join(str(name) for name in seen)
-        problems.notes.append(f"{scaled.label}: the last day of {names} could not be read: {error}")
-        problems.count("MetricsMissing", len(seen))
-        return {}
+        names = ", ".join(str(name) for name in wanted)
+        problems.notes.append(f"{scaled.label}: {what} of {names} could not be read: {error}")
+        problems.count("MetricsMissing", len(wanted))
+        return None

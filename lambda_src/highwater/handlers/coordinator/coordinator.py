@@ -15,7 +15,7 @@ from highwater.aws.coordinator_table import (
     TableLeases,
     check_share,
 )
-from highwater.aws.observe import Region
+from highwater.aws.region import AwsRegion
 from highwater.aws.schedules import Wakes, WakesUnavailableError
 from highwater.core.boosts import BoostCap, BoostRequest, Caller, Grant, Lease, LeaseError, find_cap, grant
 from highwater.core.boosts.lease import LONGEST, described_lease
@@ -172,7 +172,7 @@ class Coordinator:
 
     scaler: str
     region_name: str
-    region_of: Callable[[str | None], Region]
+    region_of: Callable[[str | None], AwsRegion]
     tables: KeptTables
     leases: LeaseTable
     read_caps: Callable[[], Sequence[BoostCap]]
@@ -498,7 +498,7 @@ class Coordinator:
         fix = "give it grant_boost in the CDK app, and deploy"
         raise RefusedError(403, f"{caller.name} may not boost {table}{has}; {fix}")
 
-    def _look(self, label: str, *, is_anew: bool = False, for_poll: bool = False) -> tuple[TableState, Region]:
+    def _look(self, label: str, *, is_anew: bool = False, for_poll: bool = False) -> tuple[TableState, AwsRegion]:
         scaled = self._plan(label, is_anew=is_anew)
         region = self.region_of(scaled.region)
         state = self.tables.state(scaled, region) if for_poll else TableState.read(scaled, region)

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Generic, TypeVar
 
 from highwater.aws.autoscaling import RegisteredTargets
-from highwater.aws.observe import Region
 from highwater.aws.parameters import ScaledPlans
+from highwater.aws.region import AwsRegion
 from highwater.aws.tables import DescribedTable, TableBusyError, TableNotFoundError, TableRefusedError
 from highwater.core.boosts import BoostRequest, Lease, boosted_floor, boosts_at, index_shares_percent
 from highwater.core.names import TargetName
@@ -74,7 +74,7 @@ class KeptTables:
         self._plans, self._labels = Cache(self.clock), Cache(self.clock)
         self._states, self._shares = Cache(self.clock), Cache(self.clock)
 
-    def plan(self, home: Region, scaler: str, label: str, *, is_anew: bool) -> ScaledPlans:
+    def plan(self, home: AwsRegion, scaler: str, label: str, *, is_anew: bool) -> ScaledPlans:
         """Return the plan of one table of *scaler*, read again after half a minute, or after two seconds if *is_anew*.
 
         New grants must follow the plan of a deploy that has just ended. Only a readable plan is cached: a table that
@@ -88,7 +88,7 @@ class KeptTables:
             lambda found: any(plan.label == label and not plan.is_released for plan in found.plans),
         )
 
-    def labels(self, home: Region, scaler: str) -> tuple[str, ...]:
+    def labels(self, home: AwsRegion, scaler: str) -> tuple[str, ...]:
         """Return the labels of the tables of *scaler*, read again after half a minute."""
 
         def read() -> tuple[str, ...]:
@@ -96,7 +96,7 @@ class KeptTables:
 
         return self._labels.get(scaler, _PLANS_SECONDS, read)
 
-    def state(self, scaled: ScaledPlan, region: Region) -> TableState:
+    def state(self, scaled: ScaledPlan, region: AwsRegion) -> TableState:
         """Return a table's state for a poll, read again after two seconds.
 
         Raises `RefusedError` if the table does not exist or AWS does not answer.
@@ -105,7 +105,7 @@ class KeptTables:
             scaled.label, _ANEW_SECONDS, lambda: TableState.read(scaled, region).with_failures(region)
         )
 
-    def shares(self, request: BoostRequest, state: TableState, region: Region) -> dict[TargetKey, int] | None:
+    def shares(self, request: BoostRequest, state: TableState, region: AwsRegion) -> dict[TargetKey, int] | None:
         """Return `TableState.index_shares`, read again after a minute."""
         if request.index is not None:
             return None
@@ -138,7 +138,7 @@ class TableState:
     failures: Mapping[TargetKey, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, scaled: ScaledPlan, region: Region) -> TableState:
+    def read(cls, scaled: ScaledPlan, region: AwsRegion) -> TableState:
         """Read a table's state; raises `RefusedError` if the table does not exist or AWS does not answer."""
         try:
             described = region.describe_table(scaled.table)
@@ -151,7 +151,7 @@ class TableState:
         names = [TargetName(scaled.table, *target.key) for target in scaled.plan.targets()]
         return cls(scaled, region.read_targets(names), described)
 
-    def with_failures(self, region: Region) -> TableState:
+    def with_failures(self, region: AwsRegion) -> TableState:
         """Return the state with `failures`, where capacity is below its floor; without, if AWS does not answer."""
         below = {
             TargetName(self.scaled.table, *each.key): each.key
@@ -233,7 +233,7 @@ class TableState:
         has_floor = floor is None or floor >= wanted
         return has_floor and self.provisioned(key) >= wanted and self.described.is_active
 
-    def index_shares(self, request: BoostRequest, region: Region) -> dict[TargetKey, int] | None:
+    def index_shares(self, request: BoostRequest, region: AwsRegion) -> dict[TargetKey, int] | None:
         """Return each index's share of the table's consumed write units in the last day, in percent.
 
         `None` if the request does not need shares, or CloudWatch does not answer: each index is then boosted like its

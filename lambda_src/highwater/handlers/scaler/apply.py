@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from highwater.aws.coordinator_table import LeasesUnavailableError, PulsesUnavailableError
-from highwater.aws.observe import NOTHING_KEPT, Kept, Region
+from highwater.aws.observe import NOTHING_KEPT, Kept
+from highwater.aws.region import AwsRegion
 from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableBusyError
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import TargetKey
@@ -44,7 +45,7 @@ class Application:
         settled: The targets whose floor or capacity is what the review asks for.
     """
 
-    region: Region
+    region: AwsRegion
     gathered: GatheredRegion
     seen: SeenTable
     review: TableReview

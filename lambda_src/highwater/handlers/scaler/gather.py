@@ -10,7 +10,8 @@ from typing import Any
 from highwater.aws import tables
 from highwater.aws.autoscaling import RegisteredTargets
 from highwater.aws.cloudwatch import TargetAlarm, metrics_per_call
-from highwater.aws.observe import NOTHING_KEPT, Kept, Region, observe_table
+from highwater.aws.observe import NOTHING_KEPT, Kept, observe_table
+from highwater.aws.region import AwsRegion
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Target
 from highwater.core.scaler import Clock, Mode, Observation, ScaledPlan, SeenTable
@@ -33,7 +34,7 @@ _DECREASE_PATIENCE = timedelta(seconds=20)
 class ThresholdChange:
     """An alarm in *region* whose threshold should become *threshold*, in units consumed in a minute."""
 
-    region: Region
+    region: AwsRegion
     alarm: TargetAlarm
     threshold: int
 
@@ -121,7 +122,7 @@ class GatheredRegion:
 
 
 def gather_region(
-    region: Region, plans: Iterable[ScaledPlan], event: ScalerEvent, outcome: RunOutcome
+    region: AwsRegion, plans: Iterable[ScaledPlan], event: ScalerEvent, outcome: RunOutcome
 ) -> GatheredRegion | None:
     """Find the targets of *plans* that are due, and read their state in joint calls; `None` if none is due."""
     complete = [_with_live_indexes(region, scaled, event) for scaled in plans]
@@ -136,7 +137,7 @@ def gather_region(
 
 
 def see_table(
-    region: Region, due: DueTable, gathered: GatheredRegion, outcome: RunOutcome, kept: Kept = NOTHING_KEPT
+    region: AwsRegion, due: DueTable, gathered: GatheredRegion, outcome: RunOutcome, kept: Kept = NOTHING_KEPT
 ) -> SeenTable:
     """Describe one table, read its boosts, and throttles of those of its targets that may have throttled.
 
@@ -196,7 +197,7 @@ def _due(
 
 
 def _below_ceilings(
-    region: Region, plans: Iterable[ScaledPlan], event: ScalerEvent, outcome: RunOutcome
+    region: AwsRegion, plans: Iterable[ScaledPlan], event: ScalerEvent, outcome: RunOutcome
 ) -> Set[TargetName]:
     """Return the targets whose ceiling is below that of the plan: an earlier run ended before it raised it again.
 
@@ -229,7 +230,7 @@ def _planned_ceilings(plans: Iterable[ScaledPlan], at: datetime) -> Iterator[tup
         yield from found
 
 
-def _with_live_indexes(region: Region, scaled: ScaledPlan, event: ScalerEvent) -> ScaledPlan:
+def _with_live_indexes(region: AwsRegion, scaled: ScaledPlan, event: ScalerEvent) -> ScaledPlan:
     """Return a plan of a tagged table with the table's present indexes."""
     if not scaled.is_tagged:
         return scaled
@@ -244,7 +245,7 @@ def _with_live_indexes(region: Region, scaled: ScaledPlan, event: ScalerEvent) -
 
 
 def _read_alarms(
-    region: Region, plans: Iterable[ScaledPlan], event: ScalerEvent, outcome: RunOutcome
+    region: AwsRegion, plans: Iterable[ScaledPlan], event: ScalerEvent, outcome: RunOutcome
 ) -> Mapping[TargetName, TargetAlarm]:
     """Return the targets' alarms. If they cannot be read, a tick reviews each target in its minute; thresholds stay.
 
@@ -277,7 +278,7 @@ def _clock(event: ScalerEvent, service: datetime, outcome: RunOutcome) -> Clock:
 
 
 def _read_consumption(
-    region: Region, due: Iterable[DueTable], clock: Clock, outcome: RunOutcome
+    region: AwsRegion, due: Iterable[DueTable], clock: Clock, outcome: RunOutcome
 ) -> Mapping[TargetName, Observation]:
     """Return the last minutes of every target that is due; nothing for targets whose metrics could not be read."""
     found: dict[TargetName, Observation] = {}

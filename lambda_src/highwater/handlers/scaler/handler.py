@@ -20,7 +20,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from highwater.aws.coordinator_table import LeaseTable, PulseTable
 from highwater.aws.coordinator_table import client as lease_client
-from highwater.aws.observe import NOTHING_KEPT, Kept, Region
+from highwater.aws.observe import NOTHING_KEPT, Kept
 from highwater.aws.region import AwsRegion
 from highwater.handlers.scaler.event import ScalerEvent
 from highwater.handlers.scaler.gather import RunOutcome
@@ -132,7 +132,7 @@ class Scaler:
     """
 
     options: Options = field(default_factory=Options)
-    region_of: Callable[[str | None], Region] = AwsRegion
+    region_of: Callable[[str | None], AwsRegion] = AwsRegion
     hand_on: Callable[[dict[str, Any]], None] = hand_on
     report: Callable[[RunOutcome, str], None] = report
     plan_cache: PlanCache = field(default_factory=PlanCache)

@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from highwater.aws.observe import NOTHING_KEPT, Kept, Region
+from highwater.aws.observe import NOTHING_KEPT, Kept
 from highwater.aws.parameters import ScaledPlans
+from highwater.aws.region import AwsRegion
 from highwater.aws.tables import TableBusyError
 from highwater.core.scaler import ScaledPlan, review
 from highwater.core.scaler.attention import is_other_scalers_tick
@@ -35,7 +36,7 @@ class PlanCache:
     _read_at: datetime | None = None
     _plans: ScaledPlans | None = None
 
-    def read(self, home: Region, scaler: str, now: datetime | None) -> ScaledPlans:
+    def read(self, home: AwsRegion, scaler: str, now: datetime | None) -> ScaledPlans:
         """Return the plans of *scaler*.
 
         They are read again if the cached ones are too old or later than *now*, or if *now* is not known.
@@ -93,7 +94,7 @@ class ScalerRun:
 
     event: ScalerEvent
     remaining_seconds: Callable[[], float]
-    region_of: Callable[[str | None], Region]
+    region_of: Callable[[str | None], AwsRegion]
     plan_cache: PlanCache = field(default_factory=PlanCache)
     options: Options = field(default_factory=Options)
     outcome: RunOutcome = field(default_factory=RunOutcome)
@@ -124,7 +125,7 @@ class ScalerRun:
         self.outcome.counts = counts | {"TablesLeft": len(self.outcome.left)} | self.outcome.counts
         return self.outcome
 
-    def _read_plans(self, home: Region) -> ScaledPlans:
+    def _read_plans(self, home: AwsRegion) -> ScaledPlans:
         # a run by hand, after a deploy or after a failure needs the newest plans, not cached ones
         if self.event.tables:
             plans = home.read_plans_of(self.options.name, self.event.tables)
@@ -144,7 +145,7 @@ class ScalerRun:
                 self.outcome.count("UnreadablePlans")
         return plans
 
-    def _scale_region(self, name: str | None, home: Region, plans: list[ScaledPlan]) -> int:
+    def _scale_region(self, name: str | None, home: AwsRegion, plans: list[ScaledPlan]) -> int:
         """Scale the tables of one region; return how many targets were due."""
         try:
             region = home if name is None else self.region_of(name)
@@ -236,7 +237,7 @@ class ScalerRun:
             why = f": {'; '.join(refusals)}" if refusals else ""
             self.outcome.notes.append(f"thresholds of {left} alarms are left to the next runs{why}")
 
-    def _scale_table(self, region: Region, due: DueTable, gathered: GatheredRegion) -> RunOutcome:
+    def _scale_table(self, region: AwsRegion, due: DueTable, gathered: GatheredRegion) -> RunOutcome:
         """Gather, review and apply, for one table."""
         if self.remaining_seconds() <= 0:
             raise _OutOfTimeError
