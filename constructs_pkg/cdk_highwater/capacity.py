@@ -13,16 +13,16 @@ from constructs import Construct, Node
 
 from cdk_highwater.deployment import DeploymentFunction
 from cdk_highwater.findings import (
-    EveryIndexIsScaled,
-    EveryReplicaIsScaled,
-    NothingElseScales,
+    changed_replicas,
     fitting_findings,
     list_of,
     place_findings,
     require,
     require_or_none,
+    second_targets,
+    unscaled_indexes,
 )
-from cdk_highwater.nag import annotate
+from cdk_highwater.nag import annotate, annotate_at_end
 from cdk_highwater.ownership import PLAN, claim
 from cdk_highwater.prewarm import raise_marks
 from cdk_highwater.quotas import TRACKING_ALARMS, count_alarms
@@ -263,18 +263,20 @@ class TableCapacity(Construct):
             *self._owner_findings(),
             *check(self._plan, self._as_of, has_actions=windows_held_by is None),
         ]
-        if self._subject.template is not None:
-            self.node.add_validation(EveryIndexIsScaled(self._subject, self._plan))
+        subject = self._subject
+        if subject.template is not None:
+            annotate_at_end(self, subject.construct, lambda: unscaled_indexes(subject, self._plan))
             if not getattr(table, "refuses_second_targets", False):
-                self.node.add_validation(NothingElseScales(self._subject))
-        if not annotate(self._subject.construct, findings):
+                annotate_at_end(self, subject.construct, lambda: second_targets(subject))
+        if not annotate(subject.construct, findings):
             return
         for region in (self._stack.region, *self._subject.replica_regions()):
             count_alarms(self, (self._stack.account, region), self._plan.targets(), of_each=TRACKING_ALARMS)
         self._actions = {target.key: self._compiled(target) for target in self._plan.targets()}
         if self._subject.is_global:
             scale_global_table(self._subject, self._plan)
-            self.node.add_validation(EveryReplicaIsScaled(self._subject))
+            replicas = subject.replica_count()
+            annotate_at_end(self, subject.construct, lambda: changed_replicas(subject, replicas))
         else:
             # floors before marks: when a raise restores the capacity, it must not go below the new floors
             self._aftermath = self._add_aftermath()

@@ -18,8 +18,16 @@ from cdk_highwater.iam import (
     reading_targets_and_metrics,
     setting_bounds,
 )
-from cdk_highwater.nag import FUNCTION_RULES, LOG_RULES, QUEUE_LESS_RULES, acknowledge, plans_rules, role_rules
-from cdk_highwater.quotas import PoliciesFitTheRole, ResourcesFitTheStack
+from cdk_highwater.nag import (
+    FUNCTION_RULES,
+    LOG_RULES,
+    QUEUE_LESS_RULES,
+    acknowledge,
+    annotate_at_end,
+    plans_rules,
+    role_rules,
+)
+from cdk_highwater.quotas import ResourcesFitTheStack, role_room_findings
 from cdk_highwater.subject import Subject
 
 _ID = "HighwaterDeployment"
@@ -155,7 +163,7 @@ class DeploymentFunction(Construct):
         acknowledge(self._log_group, LOG_RULES)
         # on this construct, because the permissions are in the policies below it
         acknowledge(self, role_rules(self._stack))
-        self.node.add_validation(PoliciesFitTheRole(self, self._role, self._policies.values()))
+        annotate_at_end(self, self, lambda: role_room_findings(self._role, self._policies.values()))
         self.node.add_validation(ResourcesFitTheStack(self._stack, self._ids))
 
 

@@ -6,11 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 import aws_cdk as cdk
-import jsii
 from aws_cdk import aws_dynamodb as dynamodb
-from constructs import IConstruct, IValidation
 
-from cdk_highwater.nag import annotate
 from cdk_highwater.subject import Subject
 from highwater.core import Dimension, Finding, Plan, Target
 from highwater.core.findings import caution, conflict, is_whole, shown
@@ -105,80 +102,40 @@ _REMEDY = (
 _NO_INDEXES = "the table has no global secondary indexes"
 
 
-@jsii.implements(IValidation)
-class EveryIndexIsScaled:
-    """Reports, at the end of synth, indexes that were added after the plan was made: nothing would scale them."""
+def unscaled_indexes(subject: Subject, plan: Plan) -> list[Finding]:
+    """Return a finding for each index that was added after the plan was made: nothing would scale it."""
+    planned = {index.index_name for index in plan.indexes}
+    return [_unscaled(name) for name in subject.index_names() if name not in planned]
 
-    def __init__(self, subject: Subject, plan: Plan) -> None:
-        self._subject = subject
-        self._planned = {index.index_name for index in plan.indexes}
 
-    def validate(self) -> list[str]:
-        """Annotate the table with an error for each missing index; the CDK calls this at the end of synth."""
-        missing = [name for name in self._subject.index_names() if name not in self._planned]
-        # annotated rather than returned: the CDK CLI prints annotations as lines, and returned errors as a traceback
-        annotate(self._subject.construct, [_unscaled(name) for name in missing])
+def changed_replicas(subject: Subject, planned: int) -> list[Finding]:
+    """Return the finding about replicas added after the plan, when there were *planned*: the CDK then reorders all."""
+    replicas = subject.replica_count()
+    if replicas == planned:
         return []
+    problem = (
+        f"the table has {replicas} replicas, and had {planned} when its capacity was declared, so the "
+        "capacity is that of other replicas"
+    )
+    fix = "add all replicas before manage_capacity"
+    return [conflict("replicaNotScaled", "replicas", problem, fix)]
 
 
-@jsii.implements(IValidation)
-class NamedIndexesExist:
-    """Reports, at the end of synth, indexes that the table does not have; they may be added after they are named."""
-
-    def __init__(self, construct: IConstruct, subject: Subject, names: tuple[str, ...]) -> None:
-        self._construct = construct
-        self._subject = subject
-        self._names = names
-
-    def validate(self) -> list[str]:
-        """Annotate the construct with an error for each such index; the CDK calls this at the end of synth."""
-        annotate(self._construct, unknown_indexes(self._subject, self._subject.index_names(), self._names))
+def second_targets(subject: Subject) -> list[Finding]:
+    """Return a finding for each call of `auto_scale_*` on a table whose plan makes the same scalable targets."""
+    table = subject.construct
+    if not isinstance(table, dynamodb.Table):
         return []
-
-
-@jsii.implements(IValidation)
-class EveryReplicaIsScaled:
-    """Reports, at the end of synth, replicas that were added after the plan: the CDK then reorders all replicas."""
-
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
-        self._planned = subject.replica_count()
-
-    def validate(self) -> list[str]:
-        """Annotate the table with an error if its replicas have changed; the CDK calls this at the end of synth."""
-        replicas = self._subject.replica_count()
-        if replicas != self._planned:
-            problem = (
-                f"the table has {replicas} replicas, and had {self._planned} when its capacity was declared, so the "
-                "capacity is that of other replicas"
-            )
-            fix = "add all replicas before manage_capacity"
-            annotate(self._subject.construct, [conflict("replicaNotScaled", "replicas", problem, fix)])
-        return []
-
-
-@jsii.implements(IValidation)
-class NothingElseScales:
-    """Reports, at the end of synth, calls of `auto_scale_*` on a table whose plan makes the same scalable targets."""
-
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
-
-    def validate(self) -> list[str]:
-        """Annotate the table with an error for each such call; the CDK calls this at the end of synth."""
-        table = self._subject.construct
-        if isinstance(table, dynamodb.Table):
-            calls = [
-                f"auto_scale_{dimension}_capacity()"
-                if index is None
-                else f"auto_scale_global_secondary_index_{dimension}_capacity({index!r})"
-                for index in (None, *self._subject.index_names())
-                for dimension in Dimension
-                # the ids that aws-cdk-lib gives to these children
-                if table.node.try_find_child(f"{index or ''}{dimension.title()}Scaling") is not None
-            ]
-            annotate(table, [second_target(call, _REMEDY) for call in calls])
-        return []
+    calls = [
+        f"auto_scale_{dimension}_capacity()"
+        if index is None
+        else f"auto_scale_global_secondary_index_{dimension}_capacity({index!r})"
+        for index in (None, *subject.index_names())
+        for dimension in Dimension
+        # the ids that aws-cdk-lib gives to these children
+        if table.node.try_find_child(f"{index or ''}{dimension.title()}Scaling") is not None
+    ]
+    return [second_target(call, _REMEDY) for call in calls]
 
 
 def second_target(call: str, fix: str) -> Finding:

@@ -20,8 +20,8 @@ from cdk_highwater.capacity import TableCapacity
 from cdk_highwater.findings import items_of, require
 from cdk_highwater.iam import coordinator_arns, pulses_arns
 from cdk_highwater.manage import capacity_of
-from cdk_highwater.nag import PULSE_EVENT_RULES, acknowledge
-from cdk_highwater.ownership import Granted, GrantedTablesAreManaged
+from cdk_highwater.nag import PULSE_EVENT_RULES, acknowledge, annotate_at_end
+from cdk_highwater.ownership import Granted
 from cdk_highwater.scaler_function import OLDEST_EVENT, ScalerFunction
 from cdk_highwater.subject import Subject, refuse_other_than_tables, subject_of
 from highwater.core.findings import is_whole
@@ -54,8 +54,7 @@ class BoostGrants:
 
     def __init__(self, scope: Construct, name: str, url: lambda_.FunctionUrl, manager: Construct) -> None:
         self._scope = scope
-        self._are_managed = GrantedTablesAreManaged(scope, manager)
-        scope.node.add_validation(self._are_managed)
+        self._manager = manager
         self._name = name
         self._url = url
         self._ids: set[str] = set()
@@ -141,12 +140,12 @@ class BoostGrants:
             )
 
     def _check_at_end(self, place: IConstruct, call: str, tables: tuple[object, ...] | None, max_write: int) -> None:
-        known = (
-            None
-            if tables is None
-            else tuple(each if isinstance(each, str) else subject_of_table(each) for each in tables)
-        )
-        self._are_managed.add(Granted(place=place, call=call, tables=known, max_write=max_write))
+        if tables is not None:
+            known = tuple(each if isinstance(each, str) else subject_of_table(each) for each in tables)
+            granted = Granted(
+                coordinator=self._scope, manager=self._manager, call=call, tables=known, max_write=max_write
+            )
+            annotate_at_end(self._scope, place, granted.findings)
 
     def _store(
         self, stack: cdk.Stack, of: str, caller: str, max_write: int, max_read: int, tables: tuple[object, ...] | None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, cast
 
 import aws_cdk as cdk
-from constructs import Construct, IConstruct
+import jsii
+from constructs import Construct, IConstruct, IValidation
 
 from highwater.core import Finding, Severity
 from highwater.core.names import boost_caps_path, plans_path
@@ -48,6 +49,23 @@ def _is_acknowledged(construct: IConstruct, finding_id: str) -> bool:
     is_acknowledged = not trial.node.metadata
     construct.node.try_remove_child(trial.node.id)
     return is_acknowledged
+
+
+@jsii.implements(IValidation)
+class _AtEndOfSynth:
+    def __init__(self, construct: IConstruct, find: Callable[[], Iterable[Finding]]) -> None:
+        self._construct = construct
+        self._find = find
+
+    def validate(self) -> list[str]:
+        # annotated rather than returned: the CDK CLI prints annotations as lines, and returned errors as a traceback
+        annotate(self._construct, self._find())
+        return []
+
+
+def annotate_at_end(by: Construct, construct: IConstruct, find: Callable[[], Iterable[Finding]]) -> None:
+    """Report on *construct* what *find* returns at the end of synth, when all is declared; *by* is what asks for it."""
+    by.node.add_validation(_AtEndOfSynth(construct, find))
 
 
 FUNCTION_RULES: Final = (

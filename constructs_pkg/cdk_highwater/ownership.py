@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import aws_cdk as cdk
-import jsii
-from constructs import Construct, IConstruct, IValidation
+from constructs import Construct, IConstruct
 
 from cdk_highwater.findings import list_of
-from cdk_highwater.nag import annotate
 from cdk_highwater.subject import Subject
 from highwater.core import Finding
 from highwater.core.errors import did_you_mean
@@ -165,42 +163,25 @@ def _text_of_places(regions: list[str]) -> str:
     return f"the same account in {', '.join(dict.fromkeys(regions))}"
 
 
-@jsii.implements(IValidation)
-class OnlyScalerManages:
-    """Reports, at the end of synth, scalable targets of a table that a scaler manages in DIRECT mode."""
-
-    def __init__(self, scaler: Construct, subject: Subject) -> None:
-        self._scaler = scaler
-        self._subject = subject
-
-    def validate(self) -> list[str]:
-        """Annotate the scaler with an error if the table also has a plan; the CDK calls this at the end of synth."""
-        other = owner_of(PLAN, self._subject, cdk.Stack.of(self._scaler))
-        if other is not None:
-            problem = (
-                f"{other} makes scalable targets for {self._subject.construct.node.path}, and DIRECT mode is for "
-                "tables that nothing else scales"
-            )
-            fix = "remove the call of add_direct_table, and pass the result of manage_capacity to add_table"
-            annotate(self._scaler, [conflict("secondPlan", "the table", problem, fix)])
+def plan_beside_direct(scaler: Construct, subject: Subject) -> list[Finding]:
+    """Return the finding about scalable targets of a table that *scaler* manages in DIRECT mode."""
+    other = owner_of(PLAN, subject, cdk.Stack.of(scaler))
+    if other is None:
         return []
+    problem = (
+        f"{other} makes scalable targets for {subject.construct.node.path}, and DIRECT mode is for "
+        "tables that nothing else scales"
+    )
+    fix = "remove the call of add_direct_table, and pass the result of manage_capacity to add_table"
+    return [conflict("secondPlan", "the table", problem, fix)]
 
 
-@jsii.implements(IValidation)
-class OtherScalersTablesAreUntagged:
-    """Reports, at the end of synth, tables of other scalers whose tags let a scaler of tagged tables find them."""
-
-    def __init__(self, scaler: Construct, tagged: TaggedTables) -> None:
-        self._scaler = scaler
-        self._regions = tagged.regions
-
-    def validate(self) -> list[str]:
-        """Annotate the scaler with an error for each such table; the CDK calls this at the end of synth."""
-        stack = cdk.Stack.of(self._scaler)
-        searched = {known_place(stack, (stack.account, region)) for region in (stack.region, *self._regions)}
-        others = [each for each in claims(SCALER, self._scaler) if each.owner != self._scaler]
-        annotate(self._scaler, [_tagged(each) for each in others if not searched.isdisjoint(_tagged_places(each))])
-        return []
+def tagged_tables_of_others(scaler: Construct, tagged: TaggedTables) -> list[Finding]:
+    """Return a finding for each table of another scaler whose tag lets *scaler*, of tagged tables, find it."""
+    stack = cdk.Stack.of(scaler)
+    searched = {known_place(stack, (stack.account, region)) for region in (stack.region, *tagged.regions)}
+    others = [each for each in claims(SCALER, scaler) if each.owner != scaler]
+    return [_tagged(each) for each in others if not searched.isdisjoint(_tagged_places(each))]
 
 
 def _tagged_places(claim: Claim) -> set[tuple[str, ...]]:
@@ -219,87 +200,60 @@ _MOST_NAMED = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Granted:
-    """A grant for tables of a coordinator.
+    """A grant for tables of a coordinator, which may be added to it after the grant.
 
     Attributes:
-        place: The construct to annotate.
+        coordinator: The coordinator.
+        manager: The construct to which its tables are added: its scaler, or the coordinator itself.
         call: The method that was called, such as `grant_boost`.
-        tables: The tables, by name or as subjects, `None` for all tables of the coordinator.
+        tables: The tables, by name or as subjects.
         max_write: The write units per second that may be boosted, 0 for none.
     """
 
-    place: IConstruct
+    coordinator: Construct
+    manager: Construct
     call: str
-    tables: tuple[str | Subject, ...] | None
-    max_write: int = 0
+    tables: tuple[str | Subject, ...]
+    max_write: int
 
-
-@jsii.implements(IValidation)
-class GrantedTablesAreManaged:
-    """Reports, at the end of synth, grants for tables that the coordinator cannot know.
-
-    Args:
-        coordinator: The coordinator.
-        manager: The construct to which its tables are added: its scaler, or the coordinator itself.
-    """
-
-    def __init__(self, coordinator: Construct, manager: Construct) -> None:
-        self._coordinator = coordinator
-        self._manager = manager
-        self._granted: list[Granted] = []
-
-    def add(self, granted: Granted) -> None:
-        """Check a grant, too, at the end of synth: its tables may be added to the manager after it."""
-        self._granted.append(granted)
-
-    def validate(self) -> list[str]:
-        """Annotate each grant with an error for each such table; the CDK calls this at the end of synth."""
-        managed = [each.subject for each in claims(SCALER, self._manager) if each.owner == self._manager]
-        for granted in self._granted:
-            if granted.call == "grant_pulse" and self._finds_tagged_tables():
-                continue
-            tables = granted.tables or ()
-            annotate(
-                granted.place,
-                [self._unknown(granted.call, each, managed) for each in tables if self._is_unknown(each, managed)]
-                + [self._replicated(granted, each) for each in self._replicated_tables(granted, managed)],
-            )
-        return []
-
-    def _replicated_tables(self, granted: Granted, managed: list[Subject]) -> list[Subject]:
-        """Return the tables with replicas whose writes a grant would boost in one region only."""
-        if not granted.max_write:
+    def findings(self) -> list[Finding]:
+        """Return the findings about tables that the coordinator cannot know, or whose writes cannot be boosted."""
+        managed = [each.subject for each in claims(SCALER, self.manager) if each.owner == self.manager]
+        if self.call == "grant_pulse" and self._finds_tagged_tables():
             return []
-        named = granted.tables or ()
-        return [each for each in managed if each.replica_regions() and any(self._is(each, table) for table in named)]
+        unknown = [self._unknown(each, managed) for each in self.tables if self._is_unknown(each, managed)]
+        return unknown + [self._replicated(each) for each in managed if self._boosts_one_replica(each)]
 
-    def _is(self, managed: Subject, table: str | Subject) -> bool:
-        return not self._is_unknown(table, [managed])
+    def _boosts_one_replica(self, table: Subject) -> bool:
+        """Whether the table has replicas, and the grant would boost the writes of only one of them."""
+        if not self.max_write or not table.replica_regions():
+            return False
+        return any(not self._is_unknown(each, [table]) for each in self.tables)
 
-    def _replicated(self, granted: Granted, table: Subject) -> Finding:
+    def _replicated(self, table: Subject) -> Finding:
         name = table.literal_name or table.construct.node.path
         return error(
             "globalTableBoost",
-            f"{granted.call} of {self._coordinator.node.path}",
-            f"max_write {granted.max_write:,} for {name}, which has replicas in {', '.join(table.replica_regions())}",
+            f"{self.call} of {self.coordinator.node.path}",
+            f"max_write {self.max_write:,} for {name}, which has replicas in {', '.join(table.replica_regions())}",
             "0, as a boost raises one replica, and the others have to take the same writes",
             "set max_write=0, and declare a window, which every replica gets",
         )
 
     def _finds_tagged_tables(self) -> bool:
         # their names are known from their tags only; they have pulses, and no boosts
-        owners = _OWNERS.get(self._manager.node.root, {}).items()
-        return any(role == TAGS and owner == self._manager for (role, *_), owner in owners)
+        owners = _OWNERS.get(self.manager.node.root, {}).items()
+        return any(role == TAGS and owner == self.manager for (role, *_), owner in owners)
 
     def _is_unknown(self, table: str | Subject, managed: list[Subject]) -> bool:
         if isinstance(table, str):
             return not any(_may_be_called(each, table) for each in managed)
-        stack = cdk.Stack.of(self._manager)
+        stack = cdk.Stack.of(self.manager)
         keys = set(_keys(table, stack))
         return all(keys.isdisjoint(_keys(each, stack)) for each in managed)
 
-    def _unknown(self, call: str, table: str | Subject, managed: list[Subject]) -> Finding:
-        manager = self._manager.node.path
+    def _unknown(self, table: str | Subject, managed: list[Subject]) -> Finding:
+        manager = self.manager.node.path
         names = [each.literal_name or each.construct.node.path for each in managed]
         shown = ", ".join(names[:_MOST_NAMED]) + (f" and {len(names) - _MOST_NAMED} more" * (len(names) > _MOST_NAMED))
         allowed = f"the tables of {manager}: {shown}" if names else f"the tables of {manager}, which has none"
@@ -307,11 +261,11 @@ class GrantedTablesAreManaged:
             got = repr(table)
             fix = f"correct the name, or add the table to {manager}{did_you_mean(table_of_label(table)[0], names)}"
         else:
-            other = owner_of(SCALER, table, cdk.Stack.of(self._manager))
+            other = owner_of(SCALER, table, cdk.Stack.of(self.manager))
             got = table.construct.node.path + ("" if other is None else f", a table of {other}")
             own = f"add the table to {manager}"
-            fix = own if other is None else f"call {call} of the coordinator of {other}"
-        return error("grantedTableUnmanaged", f"{call} of {self._coordinator.node.path}", got, allowed, fix)
+            fix = own if other is None else f"call {self.call} of the coordinator of {other}"
+        return error("grantedTableUnmanaged", f"{self.call} of {self.coordinator.node.path}", got, allowed, fix)
 
 
 def _may_be_called(subject: Subject, label: str) -> bool:

@@ -11,8 +11,8 @@ from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct, IConstruct
 
 from cdk_highwater.deployment import DeploymentFunction
-from cdk_highwater.findings import NamedIndexesExist, place_findings, require, require_or_none
-from cdk_highwater.nag import annotate
+from cdk_highwater.findings import place_findings, require, require_or_none, unknown_indexes
+from cdk_highwater.nag import annotate, annotate_at_end
 from cdk_highwater.subject import Subject, TableLike, subject_of
 from highwater.core import Finding, Mark, warm_up_charge
 from highwater.core.findings import is_whole, remark, units_not_positive
@@ -78,7 +78,9 @@ class PreWarm(Construct):
         findings = [finding for index, units in declared.items() for finding in _units_findings(index, units)]
         findings += place_findings(subject, stack)
         if indexes:
-            self.node.add_validation(NamedIndexesExist(self, subject, tuple(indexes)))
+            # an index may be added to the table after it is named here
+            names = tuple(indexes)
+            annotate_at_end(self, self, lambda: unknown_indexes(subject, subject.index_names(), names))
         if annotate(self, findings):
             bases = subject.template_capacities()
             marks = tuple(

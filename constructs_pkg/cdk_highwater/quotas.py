@@ -12,7 +12,7 @@ import jsii
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct, IValidation
 
-from cdk_highwater.nag import annotate
+from cdk_highwater.nag import annotate_at_end
 from highwater.core import Finding, Target
 from highwater.core.findings import caution, conflict
 
@@ -82,32 +82,22 @@ def count_alarms(construct: Construct, place: tuple[str, str], targets: Iterable
     added = of_each * sum(target.capacity.is_autoscaled for target in targets)
     alarms = _ALARMS.setdefault(construct.node.root, {})
     if place not in alarms:
-        construct.node.add_validation(_AlarmsFitTheAccount(construct, place))
+        annotate_at_end(construct, construct, lambda: _too_many_alarms(alarms[place]))
     alarms[place] = alarms.get(place, 0) + added
 
 
-@jsii.implements(IValidation)
-class _AlarmsFitTheAccount:
-    def __init__(self, construct: Construct, place: tuple[str, str]) -> None:
-        self._construct = construct
-        self._place = place
-
-    def validate(self) -> list[str]:
-        alarms = _ALARMS[self._construct.node.root][self._place]
-        if alarms > _MOST_ALARMS:
-            problem = (
-                f"target tracking and the scalers have {alarms:,} alarms there, and an account may have "
-                f"{_MOST_ALARMS:,} in a region unless AWS has raised its quota"
-            )
-            fix = (
-                "ask AWS for more alarms before the deploy, or use tagged tables of a ThrottleAwareScaler, which have "
-                "no alarm of the scaler; docs/fleets.md tells how"
-            )
-            annotate(
-                self._construct,
-                [caution("tooManyAlarms", "the app's tables in the region of this one", problem, fix)],
-            )
+def _too_many_alarms(alarms: int) -> list[Finding]:
+    if alarms <= _MOST_ALARMS:
         return []
+    problem = (
+        f"target tracking and the scalers have {alarms:,} alarms there, and an account may have "
+        f"{_MOST_ALARMS:,} in a region unless AWS has raised its quota"
+    )
+    fix = (
+        "ask AWS for more alarms before the deploy, or use tagged tables of a ThrottleAwareScaler, which have "
+        "no alarm of the scaler; docs/fleets.md tells how"
+    )
+    return [caution("tooManyAlarms", "the app's tables in the region of this one", problem, fix)]
 
 
 # The most characters of all inline policies of a role together, spaces not counted (IAM User Guide, "IAM and AWS STS
@@ -127,60 +117,45 @@ _RANDOM_CHARACTERS: Final = 16
 _LONGEST_NAME: Final = 255
 
 
-@jsii.implements(IValidation)
-class PoliciesFitTheRole:
-    """Reports, at the end of synth, policies that IAM would reject in the middle of the deploy.
+def role_room_findings(role: iam.Role, policies: Collection[iam.Policy]) -> list[Finding]:
+    """Return the finding about policies that IAM would reject in the middle of the deploy.
 
     Args:
-        construct: The construct to annotate.
         role: The role.
-        policies: Its policies except its default policy; more may be added until the end of synth.
+        policies: Its policies except its default policy.
     """
-
-    def __init__(self, construct: Construct, role: iam.Role, policies: Collection[iam.Policy]) -> None:
-        self._construct = construct
-        self._stack = cdk.Stack.of(construct)
-        self._role = role
-        self._policies = policies
-
-    def validate(self) -> list[str]:
-        """Annotate the construct with an error if the policies are too long; the CDK calls this at the end of synth."""
-        if len(self._policies) > _FEW_POLICIES:
-            characters = sum(map(self._characters, self._of_role()))
-            if characters > _MOST_CHARACTERS:
-                annotate(self._construct, [_no_room(characters)])
+    if len(policies) <= _FEW_POLICIES:
         return []
+    default = role.node.try_find_child("DefaultPolicy")
+    of_role = [*policies, *([default] if isinstance(default, iam.Policy) else [])]
+    stack = cdk.Stack.of(role)
+    written = (_written(stack.resolve(policy.document), stack.stack_name) for policy in of_role)
+    characters = sum(len(json.dumps(document, separators=(",", ":"))) for document in written)
+    return [_no_room(characters)] if characters > _MOST_CHARACTERS else []
 
-    def _of_role(self) -> list[iam.Policy]:
-        default = self._role.node.try_find_child("DefaultPolicy")
-        return [*self._policies, *([default] if isinstance(default, iam.Policy) else [])]
 
-    def _characters(self, policy: iam.Policy) -> int:
-        written = self._written(self._stack.resolve(policy.document))
-        return len(json.dumps(written, separators=(",", ":")))
+def _written(value: Any, stack: str) -> Any:
+    """Return a part of a resolved policy as CloudFormation would write it; unknown values at their longest."""
+    if isinstance(value, list):
+        return [_written(each, stack) for each in value]
+    if not isinstance(value, dict):
+        return value
+    match value:
+        case {"Ref": str(name)}:
+            return _PSEUDO.get(name) or _generated_name(name, stack)
+        case {"Fn::GetAtt": [str(name), *_]}:
+            return f"arn:aws-us-gov:dynamodb:ap-southeast-1:{'1' * 12}:table/{_generated_name(name, stack)}"
+        case {"Fn::Join": [str(between), list(parts)]}:
+            return between.join(str(_written(part, stack)) for part in parts)
+        case {"Fn::ImportValue": _}:
+            return "x" * _LONGEST_NAME
+    return {name: _written(each, stack) for name, each in value.items()}
 
-    def _written(self, value: Any) -> Any:
-        """Return a part of a resolved policy as CloudFormation would write it; unknown values at their longest."""
-        if isinstance(value, list):
-            return [self._written(each) for each in value]
-        if not isinstance(value, dict):
-            return value
-        match value:
-            case {"Ref": str(name)}:
-                return _PSEUDO.get(name) or self._name(name)
-            case {"Fn::GetAtt": [str(name), *_]}:
-                return f"arn:aws-us-gov:dynamodb:ap-southeast-1:{'1' * 12}:table/{self._name(name)}"
-            case {"Fn::Join": [str(between), list(parts)]}:
-                return between.join(str(self._written(part)) for part in parts)
-            case {"Fn::ImportValue": _}:
-                return "x" * _LONGEST_NAME
-        return {name: self._written(each) for name, each in value.items()}
 
-    def _name(self, logical_id: str) -> str:
-        """Return a name as long as the one that CloudFormation generates from a logical id."""
-        stack = self._stack.stack_name
-        of_stack = 128 if cdk.Token.is_unresolved(stack) else len(stack)
-        return "x" * min(_LONGEST_NAME, of_stack + len(logical_id) + _RANDOM_CHARACTERS)
+def _generated_name(logical_id: str, stack: str) -> str:
+    """Return a name as long as the one that CloudFormation generates from a logical id in the stack of that name."""
+    of_stack = 128 if cdk.Token.is_unresolved(stack) else len(stack)
+    return "x" * min(_LONGEST_NAME, of_stack + len(logical_id) + _RANDOM_CHARACTERS)
 
 
 def _no_room(characters: int) -> Finding:

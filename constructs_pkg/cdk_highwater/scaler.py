@@ -20,13 +20,13 @@ from cdk_highwater.findings import fitting_findings, place_findings, require, re
 from cdk_highwater.iam import scaler_alarms_arn
 from cdk_highwater.manage import capacity_of
 from cdk_highwater.metrics import ScalerMetrics
-from cdk_highwater.nag import acknowledge, annotate, role_rules
+from cdk_highwater.nag import acknowledge, annotate, annotate_at_end, role_rules
 from cdk_highwater.ownership import (
-    OnlyScalerManages,
-    OtherScalersTablesAreUntagged,
     TaggedTables,
+    plan_beside_direct,
     second_scaler,
     second_tagged_scaler,
+    tagged_tables_of_others,
     twice_direct,
 )
 from cdk_highwater.scaler_function import ScaledTable, ScalerFunction, scaled_name_findings, scaler_findings
@@ -104,7 +104,7 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
         self._watches_pulses = False
         if tagged is not None:
             annotate(self, second_tagged_scaler(self, tagged))
-            self.node.add_validation(OtherScalersTablesAreUntagged(self, tagged))
+            annotate_at_end(self, self, lambda: tagged_tables_of_others(self, tagged))
 
     @property
     def scaler_name(self) -> str:
@@ -207,7 +207,7 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
         if annotate(self, findings) and annotate(
             self, [*owners, *scaled_name_findings(subject), *scaler_findings(plan)]
         ):
-            self.node.add_validation(OnlyScalerManages(self, subject))
+            annotate_at_end(self, self, lambda: plan_beside_direct(self, subject))
             self._add_scaled_table(subject, plan, Mode.DIRECT)
 
     def share_function(self, coordinator: Construct) -> ScalerFunction:
