@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from functools import partial
+from typing import Any, cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -23,6 +24,40 @@ from highwater.core import Target
 from highwater.core.plan.plan import TargetKey
 
 _CEILING_PERCENT = 90
+
+
+def make_alarm(
+    scope: Construct,
+    topic: sns.ITopic | None,
+    id: str,
+    metric: cloudwatch.IMetric,
+    meaning: str,
+    *,
+    threshold: int = 1,
+    periods: int = 1,
+    **more: Any,
+) -> cloudwatch.Alarm:
+    """Create an alarm below *scope* that goes off when *metric* reaches *threshold* in so many periods in a row.
+
+    A period without a value counts as one below the threshold. *more* are other properties of the alarm, or others in
+    place of these.
+    """
+    properties = {
+        "comparison_operator": cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+        "treat_missing_data": cloudwatch.TreatMissingData.NOT_BREACHING,
+    }
+    alarm = cloudwatch.Alarm(
+        scope,
+        id,
+        metric=metric,
+        threshold=threshold,
+        evaluation_periods=periods,
+        alarm_description=f"Highwater: {meaning}",
+        **(properties | more),
+    )
+    if topic is not None:
+        alarm.add_alarm_action(actions.SnsAction(topic))
+    return alarm
 
 
 class CapacityAlarms(Construct):
@@ -131,19 +166,17 @@ class CapacityAlarms(Construct):
     def _alarm(
         self, id: str, metric: cloudwatch.IMetric, meaning: str, *, minutes: tuple[int, int], threshold: int = 0
     ) -> None:
-        alarm = cloudwatch.Alarm(
+        alarm = make_alarm(
             self,
+            self._topic,
             id,
-            metric=metric,
+            metric,
+            meaning,
             threshold=threshold,
+            periods=minutes[1],
             datapoints_to_alarm=minutes[0],
-            evaluation_periods=minutes[1],
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-            alarm_description=f"Highwater: {meaning}",
         )
-        if self._topic is not None:
-            alarm.add_alarm_action(actions.SnsAction(self._topic))
         self._alarms.append(alarm)
 
 
@@ -206,7 +239,7 @@ class ScalerAlarms(Construct):
     ) -> None:
         require_topic(topic)
         super().__init__(scope, id)
-        self._topic = topic
+        self._alarm = partial(make_alarm, self, topic)
         self._scaler_name = function.name
         minute = cdk.Duration.minutes(1)
         lambda_function = function.function
@@ -228,7 +261,6 @@ class ScalerAlarms(Construct):
             "DeadLetters",
             function.dead_letters.metric_approximate_number_of_messages_visible(period=minute, statistic="Maximum"),
             "tables failed three times; their events are in the dead-letter queue",
-            periods=1,
         )
         for scaler_metric in _METRICS if runs_every_minute else _BOOSTS_METRICS:
             self._watch(scaler_metric)
@@ -261,7 +293,8 @@ class ScalerAlarms(Construct):
             ),
             "the scaler did not run for ten minutes",
             periods=10,
-            below_one=True,
+            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
         )
         # A function that never runs has no datapoint at all, which is breaching; a new one has none yet. The warm-up
         # ends as soon as there are datapoints, so its length is for deploys that create the schedule late.
@@ -269,24 +302,3 @@ class ScalerAlarms(Construct):
         template.warm_up_configuration = cloudwatch.CfnAlarm.WarmUpConfigurationProperty(
             warm_up_period_duration_in_minutes=_FIRST_RUN_MINUTES
         )
-
-    def _alarm(
-        self, id: str, metric: cloudwatch.IMetric, meaning: str, *, periods: int, below_one: bool = False
-    ) -> cloudwatch.Alarm:
-        operators = cloudwatch.ComparisonOperator
-        treatments = cloudwatch.TreatMissingData
-        alarm = cloudwatch.Alarm(
-            self,
-            id,
-            metric=metric,
-            threshold=1,
-            evaluation_periods=periods,
-            comparison_operator=(
-                operators.LESS_THAN_THRESHOLD if below_one else operators.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
-            ),
-            treat_missing_data=treatments.BREACHING if below_one else treatments.NOT_BREACHING,
-            alarm_description=f"Highwater: {meaning}",
-        )
-        if self._topic is not None:
-            alarm.add_alarm_action(actions.SnsAction(self._topic))
-        return alarm

@@ -7,7 +7,7 @@ import shutil
 import stat
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatch
 from functools import cache
 from importlib.util import find_spec
@@ -18,9 +18,11 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IConstruct
 
 import highwater
+from cdk_highwater.nag import INLINE_RULES, LOG_RULES, acknowledge
 
 # Characters of a name that are reserved for the construct: the CDK adds an eight-character digest of its path
 _OWN_CHARACTERS = 24
@@ -186,6 +188,32 @@ def make_function(
     )
     wait_for_policy_alone(function, role)
     return function
+
+
+def make_small_function(scope: Construct, purpose: str, rules: Mapping[str, str], **more: Any) -> lambda_.Function:
+    """Create a function below *scope* with a role and a log group of its own.
+
+    *purpose* describes the role, *rules* are those of cdk-nag that do not apply to the function, with their reasons,
+    and *more* are arguments of `make_function`.
+    """
+    role, log_group = make_role_and_logs(scope, purpose)
+    function = make_function(scope, role=role, log_group=log_group, **more)
+    acknowledge(function, rules)
+    acknowledge(log_group, LOG_RULES)
+    acknowledge(role, INLINE_RULES)
+    return function
+
+
+def make_queue(scope: Construct, id: str, **more: Any) -> sqs.Queue:
+    """Create an encrypted queue that keeps messages for two weeks, the longest; *more* are other properties of it."""
+    return sqs.Queue(
+        scope,
+        id,
+        encryption=sqs.QueueEncryption.SQS_MANAGED,
+        enforce_ssl=True,
+        retention_period=cdk.Duration.days(14),
+        **more,
+    )
 
 
 @cache

@@ -18,7 +18,7 @@ from cdk_highwater.alarms import ScalerAlarms
 from cdk_highwater.asset import id_within, unique_name
 from cdk_highwater.findings import require_or_none
 from cdk_highwater.grants import BoostGrants, PulseGrants
-from cdk_highwater.iam import boost_caps_arns, wakes_arn
+from cdk_highwater.iam import invoking, path_arns, role_for, wakes_arn
 from cdk_highwater.manage import capacity_of
 from cdk_highwater.nag import LEASE_TABLE_RULES, acknowledge, annotate, boost_role_rules, role_rules
 from cdk_highwater.ownership import SCALER, claim
@@ -30,6 +30,7 @@ from highwater.core.names import (
     PARTITION_KEY,
     SORT_KEY,
     TTL_ATTRIBUTE,
+    boost_caps_path,
     coordinator_parameter,
     leases_parameter,
     pulses_parameter,
@@ -78,17 +79,8 @@ class BoostWakes(Construct):
         self._stack = cdk.Stack.of(self)
         self.group_name = unique_name(self, most_characters=_LONGEST_GROUP_NAME)
         scheduler.CfnScheduleGroup(self, "Group", name=self.group_name)
-        self.role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal(
-                _PRINCIPAL, conditions={"StringEquals": {"aws:SourceAccount": self._stack.account}}
-            ),
-            description="Highwater: lets schedules run the coordinator while a boost is live",
-        )
-        self.role.add_to_policy(
-            iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function.function_arn])
-        )
+        self.role = role_for(self, "Role", _PRINCIPAL, "lets schedules run the coordinator while a boost is live")
+        self.role.add_to_policy(invoking(function.function_arn))
         acknowledge(self.role, role_rules(self._stack))
 
     def permissions(self) -> list[iam.PolicyStatement]:
@@ -205,30 +197,19 @@ class BoostCoordinator(Construct):
         annotate(self, _url_findings(self._stack.region))
         self._url = self._function.function.add_function_url(auth_type=lambda_.FunctionUrlAuthType.AWS_IAM)
         self._have_function_serve_boosts()
-        ssm.CfnParameter(
-            self,
-            "Url",
-            name=coordinator_parameter(self._name),
-            type="String",
-            description="Highwater: where jobs ask for capacity",
-            value=self._url.url,
-        )
-        ssm.CfnParameter(
-            self,
-            "LeasesName",
-            name=leases_parameter(self._function.name),
-            type="String",
-            description="Highwater: where highwater explain finds the boosts of the scaler's tables",
-            value=self._leases.table.table_name,
-        )
-        ssm.CfnParameter(
-            self,
-            "PulsesName",
-            name=pulses_parameter(self._name),
-            type="String",
-            description="Highwater: where fleets add up what they ask for",
-            value=self._leases.table.table_name,
-        )
+        table = self._leases.table.table_name
+        for place, parameter, what, text in (
+            ("Url", coordinator_parameter(self._name), "where jobs ask for capacity", self._url.url),
+            (
+                "LeasesName",
+                leases_parameter(self._function.name),
+                "where highwater explain finds the boosts of the scaler's tables",
+                table,
+            ),
+            ("PulsesName", pulses_parameter(self._name), "where fleets add up what they ask for", table),
+        ):
+            description = f"Highwater: {what}"
+            ssm.CfnParameter(self, place, name=parameter, type="String", description=description, value=text)
         self._grants = BoostGrants(self, self._name, self._url, scaler or self)
         self._pulse_grants = PulseGrants(self, self._name, self._grants, self._leases.table, self._function)
 
@@ -426,7 +407,7 @@ class BoostCoordinator(Construct):
         }.items():
             function.add_environment(name, value)
         reading_caps = iam.PolicyStatement(
-            actions=["ssm:GetParametersByPath"], resources=boost_caps_arns(self._stack, self._name)
+            actions=["ssm:GetParametersByPath"], resources=path_arns(self._stack, boost_caps_path(self._name))
         )
         reading_failures = iam.PolicyStatement(
             actions=["application-autoscaling:DescribeScalingActivities"], resources=["*"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_event_sources as event_sources
@@ -15,18 +15,17 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from cdk_highwater.asset import bulk_files, make_function, make_role_and_logs, unique_name
+from cdk_highwater.alarms import make_alarm
+from cdk_highwater.asset import bulk_files, make_queue, make_small_function, unique_name
 from cdk_highwater.boosts import BoostCoordinator
 from cdk_highwater.findings import items_of, require, require_budget, require_number, require_or_none, require_topic
-from cdk_highwater.grants import require_grantee, subject_of_table
+from cdk_highwater.grants import grant_table, require_grantee, subject_of_table
 from cdk_highwater.metrics import put_metric
-from cdk_highwater.nag import BUFFERED_FUNCTION_RULES, INLINE_RULES, LOG_RULES, QUEUE_RULES, acknowledge
+from cdk_highwater.nag import BUFFERED_FUNCTION_RULES, QUEUE_RULES, acknowledge
 from cdk_highwater.subject import Subject
 from highwater.core.buffered import LONGEST_DRAIN_SECONDS, most_receives
 from highwater.core.findings import shown
 
-# the longest that SQS keeps messages
-_RETENTION = cdk.Duration.days(14)
 _MEMORY_MIB = 512
 # AWS Lambda Developer Guide, "Using Lambda with Amazon SQS": six times the function's timeout and the batching window,
 # and 2 to 1,000 concurrent runs (read 2026-11)
@@ -127,26 +126,16 @@ class BufferedWrites(Construct):
         super().__init__(scope, id)
         self._coordinator = coordinator
         self._budget = budget or unique_name(self, most_characters=_LONGEST_BUDGET_NAME)
-        self._topic = topic
         visibility = _TIMEOUTS_OF_VISIBILITY * run + window
         subject = subject.seen_from(cdk.Stack.of(self))
         # what is deleted here would be writes that somebody was told are safe
-        self._dead_letters = sqs.Queue(
-            self,
-            "DeadLetters",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            retention_period=_RETENTION,
-            removal_policy=cdk.RemovalPolicy.RETAIN,
-        )
-        self._queue = sqs.Queue(
+        kept = cdk.RemovalPolicy.RETAIN
+        self._dead_letters = make_queue(self, "DeadLetters", removal_policy=kept)
+        self._queue = make_queue(
             self,
             "Queue",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            retention_period=_RETENTION,
             visibility_timeout=cdk.Duration.seconds(visibility),
-            removal_policy=cdk.RemovalPolicy.RETAIN,
+            removal_policy=kept,
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=self._dead_letters, max_receive_count=most_receives(drain, visibility)
             ),
@@ -173,7 +162,7 @@ class BufferedWrites(Construct):
         )
         coordinator.grant_budget(self._function, self._budget)
         acknowledge(self._dead_letters, QUEUE_RULES)
-        self._add_alarms(drain)
+        self._add_alarms(drain, topic)
 
     @property
     def queue(self) -> sqs.IQueue:
@@ -223,68 +212,59 @@ class BufferedWrites(Construct):
     def _make_function(
         self, subject: Subject, environment: dict[str, str], seconds: int, *, has_version: bool
     ) -> lambda_.Function:
-        role, log_group = make_role_and_logs(self, "writes what a queue has buffered")
-        # a request for many items has no conditions, so with versions each item is sent by itself
-        writing = ["dynamodb:DeleteItem", "dynamodb:PutItem"]
-        batches = [] if has_version else ["dynamodb:BatchWriteItem"]
-        role.add_to_policy(iam.PolicyStatement(actions=[*batches, *writing], resources=[subject.arn]))
-        encryption_key = getattr(subject.construct, "encryption_key", None)
-        if encryption_key is not None:
-            encryption_key.grant(role, "kms:Decrypt", "kms:DescribeKey")
-        self._dead_letters.grant(role, "sqs:SendMessage")
-        function = make_function(
+        function = make_small_function(
             self,
+            "writes what a queue has buffered",
+            BUFFERED_FUNCTION_RULES,
             package="highwater.bulk",
             handler="drain",
             packs=[bulk_files],
-            role=role,
             description="Highwater: writes what a queue has buffered, within a budget",
             timeout=cdk.Duration.seconds(seconds),
             memory_size=_MEMORY_MIB,
-            log_group=log_group,
             environment=environment,
         )
-        acknowledge(function, BUFFERED_FUNCTION_RULES)
-        acknowledge(log_group, LOG_RULES)
-        acknowledge(role, INLINE_RULES)
+        # a request for many items has no conditions, so with versions each item is sent by itself
+        batches = [] if has_version else ["dynamodb:BatchWriteItem"]
+        grant_table(function, subject, [*batches, "dynamodb:DeleteItem", "dynamodb:PutItem"])
+        self._dead_letters.grant(function, "sqs:SendMessage")
         return function
 
-    def _add_alarms(self, drain: int) -> None:
+    def _add_alarms(self, drain: int, topic: sns.ITopic | None) -> None:
         period = cdk.Duration.minutes(5)
         late = "raise the budget, or send less"
-        self._alarm(
+        alarm = partial(make_alarm, self, topic)
+        alarm(
             "Backlog",
             self._expected_wait(period, drain),
             f"at the present rate a write that is sent now waits in the queue for longer than it should; {late}",
-            drain,
+            threshold=drain,
             periods=3,
         )
-        self._alarm(
+        alarm(
             "Age",
             self._queue.metric_approximate_age_of_oldest_message(period=period, statistic="Maximum"),
             f"writes wait in the queue for longer than they should; {late}",
-            drain,
+            threshold=drain,
         )
         # SQS's metric leaves out messages that were received three times or more; the function tells of these
-        self._alarm(
+        alarm(
             "AgeOfReturned",
             put_metric(self._function.function_name, "OldestReturned").with_(statistic="Maximum"),
             f"writes come back to the queue for longer than they should; {late}",
-            drain,
+            threshold=drain,
         )
-        self._alarm(
+        alarm(
             "DeadLettersAlarm",
             self._dead_letters.metric_approximate_number_of_messages_visible(
                 period=cdk.Duration.minutes(1), statistic="Maximum"
             ),
             "messages could not be written; the dead-letter queue has them, with the reasons",
-            1,
         )
-        self._alarm(
+        alarm(
             "Errors",
             self._function.metric_errors(period=period, statistic="Sum"),
             "the function that writes failed; its log shows the error",
-            1,
             periods=3,
         )
 
@@ -312,20 +292,6 @@ class BufferedWrites(Construct):
             label="seconds until a write that is sent now is done",
             period=period,
         )
-
-    def _alarm(self, id: str, metric: cloudwatch.IMetric, meaning: str, threshold: int, *, periods: int = 1) -> None:
-        alarm = cloudwatch.Alarm(
-            self,
-            id,
-            metric=metric,
-            threshold=threshold,
-            evaluation_periods=periods,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-            alarm_description=f"Highwater: {meaning}",
-        )
-        if self._topic is not None:
-            alarm.add_alarm_action(actions.SnsAction(self._topic))
 
 
 def _is_known(region: str) -> bool:

@@ -13,7 +13,8 @@ from constructs import Construct, IConstruct
 from cdk_highwater.asset import id_within, make_function, make_role_and_logs, runtime_files
 from cdk_highwater.iam import (
     TABLE_ACTIONS,
-    plans_arns,
+    invoking,
+    path_arns,
     reading_status,
     reading_targets_and_metrics,
     setting_bounds,
@@ -29,6 +30,7 @@ from cdk_highwater.nag import (
 )
 from cdk_highwater.quotas import ResourcesFitTheStack, role_room_findings
 from cdk_highwater.subject import Subject
+from highwater.core.names import plans_path
 
 _ID = "HighwaterDeployment"
 _TIMEOUT = cdk.Duration.minutes(15)
@@ -86,7 +88,7 @@ class DeploymentFunction(Construct):
         def statements() -> list[iam.PolicyStatement]:
             setting = [reading_targets_and_metrics(), *setting_bounds(self._stack, region)]
             # the function continues in other invocations while an index is being built or a deploy is rolled back
-            itself = _invoking(self._function.function_arn)
+            itself = invoking(self._function.function_arn)
             return setting if region is not None else [*setting, reading_status(self._stack), itself]
 
         bounds = self._policy(f"Bounds{region or ''}", statements)
@@ -97,7 +99,7 @@ class DeploymentFunction(Construct):
 
         def statements() -> list[iam.PolicyStatement]:
             acknowledge(self, plans_rules(self._stack, scaler))
-            plans = plans_arns(self._stack, scaler)[1]
+            plans = path_arns(self._stack, plans_path(scaler))[1]
             return [iam.PolicyStatement(actions=["ssm:GetParameter", "ssm:PutParameter"], resources=[plans])]
 
         return self._policy(f"Plans-{scaler}", statements)
@@ -106,7 +108,7 @@ class DeploymentFunction(Construct):
         """Allow the function to invoke the scaler with that ARN."""
         if function_arn not in self._invoked:
             self._invoked.add(function_arn)
-            self._role.add_to_policy(_invoking(function_arn))
+            self._role.add_to_policy(invoking(function_arn))
 
     def allow_marks(self, subject: Subject) -> list[Construct]:
         """Allow the function to raise the table's marks, and to note in a tag which of them wait for an index.
@@ -114,7 +116,7 @@ class DeploymentFunction(Construct):
         Returns:
             The constructs with the permissions, on which a custom resource for the table must depend.
         """
-        marks = self._policy("Marks", lambda: [_invoking(self._function.function_arn)])
+        marks = self._policy("Marks", lambda: [invoking(self._function.function_arn)])
         table = self._allow_table(subject, has_notes=True)
         return [self._role, marks, table]
 
@@ -168,7 +170,3 @@ class DeploymentFunction(Construct):
 
 
 _OF_STACKS: WeakKeyDictionary[cdk.Stack, DeploymentFunction] = WeakKeyDictionary()
-
-
-def _invoking(function_arn: str) -> iam.PolicyStatement:
-    return iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function_arn])

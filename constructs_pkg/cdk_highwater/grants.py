@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, count
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
@@ -18,7 +19,7 @@ from constructs import Construct, IConstruct
 
 from cdk_highwater.capacity import TableCapacity
 from cdk_highwater.findings import items_of, require
-from cdk_highwater.iam import coordinator_arns, pulses_arns
+from cdk_highwater.iam import parameter_arn
 from cdk_highwater.manage import capacity_of
 from cdk_highwater.nag import PULSE_EVENT_RULES, acknowledge, annotate_at_end
 from cdk_highwater.ownership import Granted
@@ -32,7 +33,9 @@ from highwater.core.names import (
     TTL_ATTRIBUTE,
     boost_caps_path,
     budget_partition,
+    coordinator_parameter,
     job_partition,
+    pulses_parameter,
 )
 from highwater.core.plan.capacity import is_deploy_time
 from highwater.core.pulses import PULSE_SOURCE, pulse_detail_type, pulse_partition_patterns, told_attributes
@@ -83,11 +86,7 @@ class BoostGrants:
         self._store(cdk.Stack.of(place), _id_of(place, arn), arn, max_write, max_read, listed)
         self._check_at_end(place, call, listed, max_write)
         granted = self._url.grant_invoke_url(grantee)
-        finding = iam.PolicyStatement(
-            actions=["ssm:GetParameter", "ssm:GetParametersByPath"],
-            resources=coordinator_arns(cdk.Stack.of(self._scope), self._name),
-        )
-        grantee.grant_principal.add_to_principal_policy(finding)
+        _allow_parameter(grantee, cdk.Stack.of(self._scope), coordinator_parameter(self._name))
         if isinstance(grantee, lambda_.Function):
             grantee.add_environment(URL_VARIABLE, self._url.url)
         return granted
@@ -133,11 +132,7 @@ class BoostGrants:
             ],
         )
         if grantee is not None:
-            bus = stack.format_arn(service="events", resource="event-bus", resource_name="default")
-            conditions = {"StringEquals": {"events:source": source, "events:detail-type": BOOST_DETAIL_TYPE}}
-            grantee.grant_principal.add_to_principal_policy(
-                iam.PolicyStatement(actions=["events:PutEvents"], resources=[bus], conditions=conditions)
-            )
+            _allow_events(grantee, stack, source, BOOST_DETAIL_TYPE)
 
     def _check_at_end(self, place: IConstruct, call: str, tables: tuple[object, ...] | None, max_write: int) -> None:
         if tables is not None:
@@ -222,6 +217,36 @@ def subject_of_table(table: object) -> Subject:
     return subject_of(table)
 
 
+def grant_table(function: lambda_.IFunction, subject: Subject, actions: list[str], *more: str) -> None:
+    """Let *function* do *actions* on a table, on the ARNs *more*, and use the table's own key."""
+    allow(function, actions, [subject.arn, *more])
+    encryption_key = getattr(subject.construct, "encryption_key", None)
+    if encryption_key is not None:
+        encryption_key.grant(function, "kms:Decrypt", "kms:DescribeKey")
+
+
+def allow(
+    grantee: iam.IGrantable, actions: list[str], resources: list[str], conditions: Mapping[str, Any] | None = None
+) -> None:
+    """Add a statement with these members to the policies of a role or user."""
+    statement = iam.PolicyStatement(actions=actions, resources=resources, conditions=conditions)
+    grantee.grant_principal.add_to_principal_policy(statement)
+
+
+def _allow_parameter(grantee: iam.IGrantable, stack: cdk.Stack, parameter: str) -> None:
+    """Let a role or user read a parameter by its name, or among those of its path."""
+    path = parameter.rpartition("/")[0]
+    arns = [parameter_arn(stack, name) for name in (parameter, path)]
+    allow(grantee, ["ssm:GetParameter", "ssm:GetParametersByPath"], arns)
+
+
+def _allow_events(grantee: iam.IGrantable, stack: cdk.Stack, source: str, detail_type: str | list[str]) -> None:
+    """Let a role or user put events of this source and of these types on the default bus."""
+    bus = stack.format_arn(service="events", resource="event-bus", resource_name="default")
+    conditions = {"StringEquals": {"events:source": source, "events:detail-type": detail_type}}
+    allow(grantee, ["events:PutEvents"], [bus], conditions)
+
+
 PULSES_VARIABLE = "HIGHWATER_PULSES"
 _PULSE_EVENTS = "PulseEvents"
 
@@ -257,27 +282,16 @@ class PulseGrants:
         names = [name_of_table(table, stack) for table in listed]
         keys = [pattern for name in names for pattern in pulse_partition_patterns(name)]
         attributes = [PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE, *told_attributes()]
-        grantee.grant_principal.add_to_principal_policy(
-            iam.PolicyStatement(
-                actions=["dynamodb:UpdateItem"],
-                resources=[self._table.table_arn],
-                # all keys and attributes that a request names, and at least one (IAM User Guide, "Multivalued context
-                # keys")
-                conditions={
-                    "ForAllValues:StringLike": {"dynamodb:LeadingKeys": keys, "dynamodb:Attributes": attributes},
-                    "Null": {"dynamodb:LeadingKeys": "false", "dynamodb:Attributes": "false"},
-                },
-            )
-        )
+        # all keys and attributes that a request names, and at least one (IAM User Guide, "Multivalued context keys")
+        conditions = {
+            "ForAllValues:StringLike": {"dynamodb:LeadingKeys": keys, "dynamodb:Attributes": attributes},
+            "Null": {"dynamodb:LeadingKeys": "false", "dynamodb:Attributes": "false"},
+        }
+        allow(grantee, ["dynamodb:UpdateItem"], [self._table.table_arn], conditions)
         self._let_find(grantee, stack)
         if self._scope.node.try_find_child(_PULSE_EVENTS) is None:
             self._add_rule()
-        types = [pulse_detail_type(name) for name in names]
-        bus = stack.format_arn(service="events", resource="event-bus", resource_name="default")
-        conditions = {"StringEquals": {"events:source": PULSE_SOURCE, "events:detail-type": types}}
-        grantee.grant_principal.add_to_principal_policy(
-            iam.PolicyStatement(actions=["events:PutEvents"], resources=[bus], conditions=conditions)
-        )
+        _allow_events(grantee, stack, PULSE_SOURCE, [pulse_detail_type(name) for name in names])
 
     def add_budgets(self, grantee: iam.IGrantable, budgets: tuple[str, ...]) -> None:
         """Let a role or user share budgets; `BoostCoordinator.grant_budget` has the arguments and errors."""
@@ -307,25 +321,16 @@ class PulseGrants:
                 message = f"{what}: got {name[:120]!r}, allowed: names of 1 to {MOST_BUDGET_CHARACTERS} characters"
                 raise ValueError(message)
         compare = "StringLike" if any(name.endswith("*") for name in names) else "StringEquals"
-        grantee.grant_principal.add_to_principal_policy(
-            iam.PolicyStatement(
-                actions=actions,
-                resources=[self._table.table_arn],
-                conditions={
-                    f"ForAllValues:{compare}": {"dynamodb:LeadingKeys": [partition(name) for name in names]},
-                    "Null": {"dynamodb:LeadingKeys": "false"},
-                },
-            )
-        )
+        conditions = {
+            f"ForAllValues:{compare}": {"dynamodb:LeadingKeys": [partition(name) for name in names]},
+            "Null": {"dynamodb:LeadingKeys": "false"},
+        }
+        allow(grantee, actions, [self._table.table_arn], conditions)
         self._let_find(grantee, cdk.Stack.of(self._scope))
 
     def _let_find(self, grantee: iam.IGrantable, stack: cdk.Stack) -> None:
         """Let a role or user find the coordinator's table."""
-        grantee.grant_principal.add_to_principal_policy(
-            iam.PolicyStatement(
-                actions=["ssm:GetParameter", "ssm:GetParametersByPath"], resources=pulses_arns(stack, self._name)
-            )
-        )
+        _allow_parameter(grantee, stack, pulses_parameter(self._name))
         if isinstance(grantee, lambda_.Function):
             grantee.add_environment(PULSES_VARIABLE, self._table.table_name)
 

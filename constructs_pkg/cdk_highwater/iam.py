@@ -1,4 +1,4 @@
-"""IAM permissions of Highwater's functions, and the ARNs in these permissions."""
+"""IAM permissions of Highwater's functions, the ARNs in these permissions, and roles of services that run them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
+from constructs import Construct
 
-from highwater.core.names import ALARM_PREFIX, boost_caps_path, coordinator_parameter, plans_path, pulses_parameter
+from highwater.core.names import ALARM_PREFIX, plans_path
 from highwater.core.scaler.plan import MANAGED_TAG, TAG_MODES
 
 # UpdateTable for an index is authorized by the table's ARN. Application Auto Scaling requires these permissions of the
@@ -45,32 +46,15 @@ def targets_arn(stack: cdk.Stack, region: str | None = None) -> str:
     )
 
 
-def plans_arns(stack: cdk.Stack, scaler: str) -> list[str]:
-    """Return the ARN of the parameter path with the plans of *scaler*, and a pattern for the parameters below it."""
-    folder = stack.format_arn(service="ssm", resource="parameter", resource_name=plans_path(scaler).strip("/"))
+def parameter_arn(stack: cdk.Stack, name: str) -> str:
+    """Return the ARN of an SSM parameter, or of a path of parameters."""
+    return stack.format_arn(service="ssm", resource="parameter", resource_name=name.strip("/"))
+
+
+def path_arns(stack: cdk.Stack, path: str) -> list[str]:
+    """Return the ARN of a path of SSM parameters, and a pattern for the parameters below it."""
+    folder = parameter_arn(stack, path)
     return [folder, f"{folder}/*"]
-
-
-def boost_caps_arns(stack: cdk.Stack, coordinator: str) -> list[str]:
-    """Return the ARN of the parameter path with the grants of *coordinator*, and a pattern for those below it."""
-    folder = stack.format_arn(
-        service="ssm", resource="parameter", resource_name=boost_caps_path(coordinator).strip("/")
-    )
-    return [folder, f"{folder}/*"]
-
-
-def coordinator_arns(stack: cdk.Stack, coordinator: str) -> list[str]:
-    """Return the ARN of the parameter with the URL of *coordinator*, and the ARN of the parameter's path."""
-    parameter = coordinator_parameter(coordinator).strip("/")
-    names = (parameter, parameter.rpartition("/")[0])
-    return [stack.format_arn(service="ssm", resource="parameter", resource_name=name) for name in names]
-
-
-def pulses_arns(stack: cdk.Stack, coordinator: str) -> list[str]:
-    """Return the ARN of the parameter with *coordinator*'s table of pulses, and the ARN of the parameter's path."""
-    parameter = pulses_parameter(coordinator).strip("/")
-    names = (parameter, parameter.rpartition("/")[0])
-    return [stack.format_arn(service="ssm", resource="parameter", resource_name=name) for name in names]
 
 
 def wakes_arn(stack: cdk.Stack, group: str) -> str:
@@ -84,6 +68,18 @@ def reading_targets_and_metrics() -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=actions, resources=["*"])
 
 
+def invoking(function_arn: str) -> iam.PolicyStatement:
+    """Allow running a function."""
+    return iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function_arn])
+
+
+def role_for(scope: Construct, id: str, service: str, description: str) -> iam.Role:
+    """Create the role that a service of AWS takes on, for the account of the stack only."""
+    only_here = {"StringEquals": {"aws:SourceAccount": cdk.Stack.of(scope).account}}
+    principal = iam.ServicePrincipal(service, conditions=only_here)
+    return iam.Role(scope, id, assumed_by=principal, description=f"Highwater: {description}")
+
+
 def reading_status(stack: cdk.Stack) -> iam.PolicyStatement:
     """Allow reading the status of *stack*, and of no other."""
     return iam.PolicyStatement(actions=["cloudformation:DescribeStacks"], resources=[stack.stack_id])
@@ -92,7 +88,7 @@ def reading_status(stack: cdk.Stack) -> iam.PolicyStatement:
 def reading_plans(stack: cdk.Stack, scaler: str) -> iam.PolicyStatement:
     """Allow reading the plans of *scaler*, and no others."""
     actions = ["ssm:GetParameters", "ssm:GetParametersByPath"]
-    return iam.PolicyStatement(actions=actions, resources=plans_arns(stack, scaler))
+    return iam.PolicyStatement(actions=actions, resources=path_arns(stack, plans_path(scaler)))
 
 
 def setting_bounds(stack: cdk.Stack, region: str | None = None) -> list[iam.PolicyStatement]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import aws_cdk as cdk
-from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
@@ -14,20 +12,20 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from cdk_highwater.asset import bulk_files, make_function, make_role_and_logs, unique_name, wait_for_policy_alone
+from cdk_highwater.alarms import make_alarm
+from cdk_highwater.asset import bulk_files, make_small_function, unique_name, wait_for_policy_alone
 from cdk_highwater.boosts import BoostCoordinator
 from cdk_highwater.findings import require, require_budget, require_number, require_or_none, require_topic
-from cdk_highwater.grants import require_grantee, subject_of_table
+from cdk_highwater.grants import grant_table, require_grantee, subject_of_table
+from cdk_highwater.iam import role_for
 from cdk_highwater.nag import (
     INLINE_RULES,
     LOAD_FUNCTION_RULES,
-    LOG_RULES,
     MACHINE_RULES,
     acknowledge,
     executions_rules,
     objects_rules,
 )
-from cdk_highwater.subject import Subject
 from highwater.core.findings import shown
 from highwater.core.jobs import MOST_JOB_SEGMENTS, OTHER_KINDS
 
@@ -37,7 +35,6 @@ _MOST_WORKERS = 500
 # the name of an execution, often a UUID, comes behind it in the ids of jobs
 _LONGEST_NAME = 40
 _SHORTEST_TIMEOUT = cdk.Duration.minutes(5)
-_PRINCIPAL = "states.amazonaws.com"
 _MAP = "Workers"
 _MEMORY_MIB = 512
 _BUCKET = "an S3 bucket", "give its construct; an existing one is s3.Bucket.from_bucket_name(...)"
@@ -108,15 +105,13 @@ class PacedJob(Construct):
         coordinator.grant_budget(function, self._budget)
         each = {"coordinator": coordinator.coordinator_name}
         self._machine = self._make_machine(function.function_arn, kind, each, start)
-        self._add_alarm(kind, topic)
-
-    def _grant_table(self, function: lambda_.IFunction, subject: Subject, actions: list[str], *more: str) -> None:
-        """Let *function* do *actions* on the table, on the ARNs *more*, and use the table's own key."""
-        statement = iam.PolicyStatement(actions=actions, resources=[subject.arn, *more])
-        function.grant_principal.add_to_principal_policy(statement)
-        encryption_key = getattr(subject.construct, "encryption_key", None)
-        if encryption_key is not None:
-            encryption_key.grant(function, "kms:Decrypt", "kms:DescribeKey")
+        make_alarm(
+            self,
+            topic,
+            "Failed",
+            self._machine.metric_failed(period=cdk.Duration.minutes(5), statistic="Sum"),
+            f"{kind} failed; mend what its execution tells, and redrive it",
+        )
 
     def _make_machine(self, function: str, kind: str, each: dict[str, Any], start: dict[str, Any]) -> sfn.StateMachine:
         """Create the state machine: it asks *function* with *start*, and then with *each* for each of the seats."""
@@ -168,14 +163,7 @@ class PacedJob(Construct):
         return machine
 
     def _make_role(self, function: str, kind: str) -> iam.Role:
-        role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal(
-                _PRINCIPAL, conditions={"StringEquals": {"aws:SourceAccount": self._stack.account}}
-            ),
-            description=f"Highwater: calls the function of {kind}",
-        )
+        role = role_for(self, "Role", "states.amazonaws.com", f"calls the function of {kind}")
 
         def arn(resource: str, name: str) -> str:
             style = cdk.ArnFormat.COLON_RESOURCE_NAME
@@ -191,20 +179,6 @@ class PacedJob(Construct):
             role.add_to_policy(iam.PolicyStatement(actions=act, resources=[resource]))
         acknowledge(role, INLINE_RULES | executions_rules(self._stack, self._name, _MAP))
         return role
-
-    def _add_alarm(self, kind: str, topic: sns.ITopic | None) -> None:
-        alarm = cloudwatch.Alarm(
-            self,
-            "Failed",
-            metric=self._machine.metric_failed(period=cdk.Duration.minutes(5), statistic="Sum"),
-            threshold=1,
-            evaluation_periods=1,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-            alarm_description=f"Highwater: {kind} failed; mend what its execution tells, and redrive it",
-        )
-        if topic is not None:
-            alarm.add_alarm_action(actions.SnsAction(topic))
 
 
 class PacedScan(PacedJob):
@@ -265,7 +239,7 @@ class PacedScan(PacedJob):
         super().__init__(scope, id, budget=budget)
         subject = subject.seen_from(self._stack)
         of_index = [] if index is None else [f"{subject.arn}/index/{index}"]
-        self._grant_table(function, subject, ["dynamodb:DescribeTable", "dynamodb:Scan"], *of_index)
+        grant_table(function, subject, ["dynamodb:DescribeTable", "dynamodb:Scan"], *of_index)
         start = {"table": subject.name, "read": read, "budget": self._budget, "index": index, "segments": segments}
         self._work_by(function, coordinator, topic, kind="a paced scan", start={"start": start, "workers": workers})
 
@@ -334,8 +308,18 @@ class PacedLoad(PacedJob):
         super().__init__(scope, id, budget=budget)
         subject = subject.seen_from(self._stack)
         rejects = rejects or bucket
-        function = self._make_function()
-        self._grant_table(function, subject, ["dynamodb:BatchWriteItem", "dynamodb:DescribeTable", "dynamodb:PutItem"])
+        function = make_small_function(
+            Construct(self, "Loader"),
+            "puts the lines of an object in S3 into a table",
+            LOAD_FUNCTION_RULES,
+            package="highwater.bulk",
+            handler="jobs",
+            packs=[bulk_files],
+            description="Highwater: puts the lines of an object in S3 into a table, within a budget",
+            timeout=cdk.Duration.minutes(15),
+            memory_size=_MEMORY_MIB,
+        )
+        grant_table(function, subject, ["dynamodb:BatchWriteItem", "dynamodb:DescribeTable", "dynamodb:PutItem"])
         reading = [] if key is None else [bucket.arn_for_objects(key)]
         reading += [] if prefix is None else [bucket.arn_for_objects(f"{prefix}*")]
         self._grant_objects(function, bucket, reading, "s3:GetObject", "kms:Decrypt")
@@ -357,25 +341,6 @@ class PacedLoad(PacedJob):
             kind="a paced load",
             start={"start": start, "workers": workers, "input.$": "$"},
         )
-
-    def _make_function(self) -> lambda_.Function:
-        place = Construct(self, "Loader")
-        role, log_group = make_role_and_logs(place, "puts the lines of an object in S3 into a table")
-        function = make_function(
-            place,
-            package="highwater.bulk",
-            handler="jobs",
-            packs=[bulk_files],
-            role=role,
-            description="Highwater: puts the lines of an object in S3 into a table, within a budget",
-            timeout=cdk.Duration.minutes(15),
-            memory_size=_MEMORY_MIB,
-            log_group=log_group,
-        )
-        acknowledge(function, LOAD_FUNCTION_RULES)
-        acknowledge(log_group, LOG_RULES)
-        acknowledge(role, INLINE_RULES)
-        return function
 
     def _grant_objects(
         self, function: lambda_.Function, bucket: s3.IBucket, arns: list[str], action: str, key_action: str

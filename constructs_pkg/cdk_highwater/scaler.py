@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 
 import aws_cdk as cdk
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_scheduler as scheduler
@@ -17,7 +16,7 @@ from cdk_highwater.alarms import ScalerAlarms
 from cdk_highwater.asset import id_within, unique_name
 from cdk_highwater.capacity import IndexedCapacityOptions, WindowHolder, declared_plan
 from cdk_highwater.findings import fitting_findings, place_findings, require, require_or_none
-from cdk_highwater.iam import scaler_alarms_arn
+from cdk_highwater.iam import invoking, role_for, scaler_alarms_arn
 from cdk_highwater.manage import capacity_of
 from cdk_highwater.metrics import ScalerMetrics
 from cdk_highwater.nag import acknowledge, annotate, annotate_at_end, role_rules
@@ -234,17 +233,8 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
         return ScaledTable(self, id, subject=subject, plan=plan, mode=mode, function=self._function)
 
     def _run_every_minute(self) -> scheduler.CfnSchedule:
-        role = iam.Role(
-            self,
-            "ScheduleRole",
-            assumed_by=iam.ServicePrincipal(
-                "scheduler.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": self._stack.account}}
-            ),
-            description="Highwater: lets the schedule run the scaler",
-        )
-        role.add_to_policy(
-            iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self.function.function_arn])
-        )
+        role = role_for(self, "ScheduleRole", "scheduler.amazonaws.com", "lets the schedule run the scaler")
+        role.add_to_policy(invoking(self.function.function_arn))
         acknowledge(role, role_rules(self._stack))
         return scheduler.CfnSchedule(
             self,

@@ -6,13 +6,13 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from cdk_highwater.asset import (
     id_within,
     make_function,
+    make_queue,
     make_role_and_logs,
     powertools_files,
     runtime_files,
@@ -22,6 +22,7 @@ from cdk_highwater.capacity import TableCapacity
 from cdk_highwater.deployment import DeploymentFunction
 from cdk_highwater.iam import (
     TABLE_ACTIONS,
+    invoking,
     reading_plans,
     reading_targets_and_metrics,
     scaling_tagged_tables,
@@ -76,13 +77,7 @@ class ScalerFunction(Construct):
         self._stack = cdk.Stack.of(self)
         self._drops_late_events = False
         self._regions: set[str] = set()
-        self.dead_letters = sqs.Queue(
-            self,
-            "DeadLetters",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            retention_period=cdk.Duration.days(14),
-        )
+        self.dead_letters = make_queue(self, "DeadLetters")
         self.name = scaler_name
         # `highwater explain` finds the decisions by the prefix of this name
         self.role, self.log_group = make_role_and_logs(
@@ -102,12 +97,7 @@ class ScalerFunction(Construct):
             # other scalers of tagged tables find this function by the tag, and log it
             cdk.Tags.of(self.function).add(FINDER_TAG, scaler_name, include_resource_types=["AWS::Lambda::Function"])
         # a separate policy, because the function depends on the role's default policy
-        iam.Policy(
-            self,
-            "HandOn",
-            roles=[self.role],
-            statements=[iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self.function.function_arn])],
-        )
+        iam.Policy(self, "HandOn", roles=[self.role], statements=[invoking(self.function.function_arn)])
 
         acknowledge(self.function, SCALER_FUNCTION_RULES)
         acknowledge(self.log_group, LOG_RULES)

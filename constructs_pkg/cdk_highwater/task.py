@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import aws_cdk as cdk
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk import aws_stepfunctions_tasks as tasks
 from constructs import Construct
 
-from cdk_highwater.asset import client_files, make_function, make_role_and_logs
+from cdk_highwater.asset import client_files, make_small_function
 from cdk_highwater.boosts import BoostCoordinator
 from cdk_highwater.findings import require, require_or_none
 from cdk_highwater.grants import name_of_table, require_units
-from cdk_highwater.nag import BOOST_TASK_RULES, INLINE_RULES, LOG_RULES, acknowledge
+from cdk_highwater.nag import BOOST_TASK_RULES
 
 # Between questions whether the capacity is there, as jobs of Python have it: half as long again each time, and as many
 # executions may start at one time, each waits for a random part of that
@@ -86,7 +85,17 @@ class BoostTask(Construct):
         super().__init__(scope, id)
         self._is_required = is_required
         self._table = name_of_table(table, cdk.Stack.of(self))
-        self._function = self._make_function()
+        self._function = make_small_function(
+            self,
+            "asks for one boost",
+            BOOST_TASK_RULES,
+            package="highwater.client",
+            handler="task",
+            packs=[client_files],
+            description="Highwater: asks for a boost in a state machine",
+            timeout=cdk.Duration.seconds(60),
+            memory_size=256,
+        )
         coordinator.grant_boost(self._function, max_write=write, max_read=read, tables=[table])
         within = ready_within or cdk.Duration.minutes(5)
         asked = {name: units for name, units in (("write", write), ("read", read)) if units}
@@ -162,24 +171,6 @@ class BoostTask(Construct):
     def _named(self, id: str) -> str:
         """Return a state name that is unique in a state machine, which may contain several boosts."""
         return f"{self.node.id} {id}"
-
-    def _make_function(self) -> lambda_.Function:
-        role, log_group = make_role_and_logs(self, "asks for one boost")
-        function = make_function(
-            self,
-            package="highwater.client",
-            handler="task",
-            packs=[client_files],
-            role=role,
-            description="Highwater: asks for a boost in a state machine",
-            timeout=cdk.Duration.seconds(60),
-            memory_size=256,
-            log_group=log_group,
-        )
-        acknowledge(function, BOOST_TASK_RULES)
-        acknowledge(log_group, LOG_RULES)
-        acknowledge(role, INLINE_RULES)
-        return function
 
 
 def _questions_within(seconds: float) -> int:
