@@ -17,7 +17,7 @@ from constructs import Construct
 from cdk_highwater.alarms import ScalerAlarms
 from cdk_highwater.asset import id_within, unique_name
 from cdk_highwater.findings import require_or_none
-from cdk_highwater.grants import BoostGrants, PulseGrants
+from cdk_highwater.grants import Grants
 from cdk_highwater.iam import invoking, path_arns, role_for, wakes_arn
 from cdk_highwater.manage import capacity_of
 from cdk_highwater.nag import LEASE_TABLE_RULES, acknowledge, annotate, boost_role_rules, role_rules
@@ -210,8 +210,7 @@ class BoostCoordinator(Construct):
         ):
             description = f"Highwater: {what}"
             ssm.CfnParameter(self, place, name=parameter, type="String", description=description, value=text)
-        self._grants = BoostGrants(self, self._name, self._url, scaler or self)
-        self._pulse_grants = PulseGrants(self, self._name, self._grants, self._leases.table, self._function)
+        self._grants = Grants(self, self._name, self._url, scaler or self, self._leases.table, self._function)
 
     @property
     def coordinator_name(self) -> str:
@@ -326,7 +325,7 @@ class BoostCoordinator(Construct):
         if self._scaler is None:
             message = f"{self.node.path}: pulses tell a scaler of demand; make the coordinator with scaler="
             raise ValueError(message)
-        self._pulse_grants.add(grantee, tables)
+        self._grants.add_pulses(grantee, tables)
         self._scaler.watch_pulses()
 
     def grant_budget(self, grantee: iam.IGrantable, *budgets: str) -> None:
@@ -345,7 +344,7 @@ class BoostCoordinator(Construct):
             TypeError: The grantee is neither a role nor a user, or a name is not a text.
             ValueError: No budget is given, or a name is empty or too long.
         """
-        self._pulse_grants.add_budgets(grantee, budgets)
+        self._grants.add_budgets(grantee, budgets)
 
     def grant_job(self, grantee: iam.IGrantable, *jobs: str) -> None:
         """Let a role or user start jobs and work on them, as `highwater.run_worker("backfill-7", work)` does.
@@ -362,7 +361,7 @@ class BoostCoordinator(Construct):
             TypeError: The grantee is neither a role nor a user, or an id is not a text.
             ValueError: No job is given, or an id is empty or too long.
         """
-        self._pulse_grants.add_jobs(grantee, jobs)
+        self._grants.add_jobs(grantee, jobs)
 
     def grant_boost_events(
         self,
@@ -390,9 +389,7 @@ class BoostCoordinator(Construct):
             TypeError: The grantee is not an identity, a member of *tables* is not a table, or *tables* is not a list.
             ValueError: The source is not one that an application may have, or a maximum is not valid.
         """
-        self._grants.add_events(
-            source, self._function, max_write=max_write, max_read=max_read, tables=tables, grantee=grantee
-        )
+        self._grants.add_events(source, max_write=max_write, max_read=max_read, tables=tables, grantee=grantee)
 
     def _have_function_serve_boosts(self) -> None:
         function, role = self._function.function, self._function.role

@@ -42,34 +42,49 @@ from highwater.core.pulses import PULSE_SOURCE, pulse_detail_type, pulse_partiti
 
 BOOST_DETAIL_TYPE = "Highwater Boost"
 URL_VARIABLE = "HIGHWATER_BOOST_URL"
+PULSES_VARIABLE = "HIGHWATER_PULSES"
+_PULSE_EVENTS = "PulseEvents"
 _SOURCE = re.compile(r"(?!aws\.)[A-Za-z0-9._-]{3,100}")
 
 
-class BoostGrants:
-    """The grants of one coordinator.
+class Grants:
+    """The grants of one coordinator; the methods of `BoostCoordinator` have their arguments and errors.
 
     Args:
         scope: The coordinator.
         name: Its name.
         url: Its URL.
         manager: The construct to which its tables are added: its scaler, or the coordinator itself.
+        table: Its table of leases and pulses.
+        function: Its function.
     """
 
-    def __init__(self, scope: Construct, name: str, url: lambda_.FunctionUrl, manager: Construct) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        url: lambda_.FunctionUrl,
+        manager: Construct,
+        table: dynamodb.Table,
+        function: ScalerFunction,
+    ) -> None:
         self._scope = scope
-        self._manager = manager
+        self._stack = cdk.Stack.of(scope)
         self._name = name
         self._url = url
+        self._manager = manager
+        self._table = table
+        self._function = function
         self._ids: set[str] = set()
 
     def add(
         self, grantee: iam.IGrantable, *, max_write: int, max_read: int, tables: Iterable[object] | None
     ) -> iam.Grant:
-        """Let a role or user boost; `BoostCoordinator.grant_boost` has the arguments and errors."""
+        """Let a role or user boost."""
         require_units(max_write=max_write, max_read=max_read)
-        return self.add_caller("grant_boost", grantee, max_write=max_write, max_read=max_read, tables=tables)
+        return self._add_caller("grant_boost", grantee, max_write=max_write, max_read=max_read, tables=tables)
 
-    def add_caller(
+    def _add_caller(
         self,
         call: str,
         grantee: iam.IGrantable,
@@ -82,11 +97,9 @@ class BoostGrants:
         arn = _arn_of(grantee)
         # in the grantee's stack, so that the coordinator's stack does not depend on all stacks with jobs
         place = grantee if isinstance(grantee, Construct) else self._scope
-        listed = None if tables is None else tables_of(tables)
-        self._store(cdk.Stack.of(place), _id_of(place, arn), arn, max_write, max_read, listed)
-        self._check_at_end(place, call, listed, max_write)
+        self._store(place, call, _id_of(place, arn), arn, max_write, max_read, tables)
         granted = self._url.grant_invoke_url(grantee)
-        _allow_parameter(grantee, cdk.Stack.of(self._scope), coordinator_parameter(self._name))
+        _allow_parameter(grantee, self._stack, coordinator_parameter(self._name))
         if isinstance(grantee, lambda_.Function):
             grantee.add_environment(URL_VARIABLE, self._url.url)
         return granted
@@ -94,14 +107,13 @@ class BoostGrants:
     def add_events(
         self,
         source: str,
-        function: ScalerFunction,
         *,
         max_write: int,
         max_read: int,
         tables: Iterable[object] | None,
         grantee: iam.IGrantable | None,
     ) -> None:
-        """Let events of a source boost; `BoostCoordinator.grant_boost_events` has the arguments and errors."""
+        """Let events of a source boost."""
         require_units(max_write=max_write, max_read=max_read)
         require("source", source, str, "a text", "give the events' source, such as 'acme.loader'")
         if grantee is not None:
@@ -112,10 +124,9 @@ class BoostGrants:
                 "do not begin with aws."
             )
             raise ValueError(message)
-        stack = cdk.Stack.of(self._scope)
-        listed = None if tables is None else tables_of(tables)
-        self._store(stack, f"events-{source}", f"events/{source}", max_write, max_read, listed)
-        self._check_at_end(self._scope, "grant_boost_events", listed, max_write)
+        of, caller = f"events-{source}", f"events/{source}"
+        self._store(self._scope, "grant_boost_events", of, caller, max_write, max_read, tables)
+        function = self._function
         function.drop_late_events()
         events.Rule(
             self._scope,
@@ -132,20 +143,105 @@ class BoostGrants:
             ],
         )
         if grantee is not None:
-            _allow_events(grantee, stack, source, BOOST_DETAIL_TYPE)
+            _allow_events(grantee, self._stack, source, BOOST_DETAIL_TYPE)
 
-    def _check_at_end(self, place: IConstruct, call: str, tables: tuple[object, ...] | None, max_write: int) -> None:
+    def add_pulses(self, grantee: iam.IGrantable, tables: Iterable[object]) -> None:
+        """Let a role or user pulse."""
+        listed = tables_of(tables)
+        if not listed:
+            message = "tables is empty; give the tables that the grantee may tell of"
+            raise ValueError(message)
+        self._add_caller("grant_pulse", grantee, tables=listed)
+        names = [name_of_table(table, self._stack) for table in listed]
+        keys = [pattern for name in names for pattern in pulse_partition_patterns(name)]
+        attributes = [PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE, *told_attributes()]
+        # all keys and attributes that a request names, and at least one (IAM User Guide, "Multivalued context keys")
+        conditions = {
+            "ForAllValues:StringLike": {"dynamodb:LeadingKeys": keys, "dynamodb:Attributes": attributes},
+            "Null": {"dynamodb:LeadingKeys": "false", "dynamodb:Attributes": "false"},
+        }
+        allow(grantee, ["dynamodb:UpdateItem"], [self._table.table_arn], conditions)
+        self._let_find(grantee)
+        if self._scope.node.try_find_child(_PULSE_EVENTS) is None:
+            self._add_rule()
+        _allow_events(grantee, self._stack, PULSE_SOURCE, [pulse_detail_type(name) for name in names])
+
+    def add_budgets(self, grantee: iam.IGrantable, budgets: tuple[str, ...]) -> None:
+        """Let a role or user share budgets."""
+        self._let_share(grantee, "budgets", budgets, budget_partition, ["dynamodb:GetItem", "dynamodb:UpdateItem"])
+
+    def add_jobs(self, grantee: iam.IGrantable, jobs: tuple[str, ...]) -> None:
+        """Let a role or user work on jobs."""
+        actions = ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"]
+        self._let_share(grantee, "jobs", jobs, job_partition, actions)
+        self.add_budgets(grantee, jobs)
+
+    def _let_share(
+        self,
+        grantee: iam.IGrantable,
+        what: str,
+        names: tuple[str, ...],
+        partition: Callable[[str], str],
+        actions: list[str],
+    ) -> None:
+        require_grantee(grantee)
+        if not names:
+            message = f"{what}: got none, allowed: names of {what}; give the names that its workers share"
+            raise ValueError(message)
+        for name in names:
+            require(what, name, str, f"names of {what}", "give the names in quotes")
+            if not 1 <= len(name) <= MOST_BUDGET_CHARACTERS:
+                message = f"{what}: got {name[:120]!r}, allowed: names of 1 to {MOST_BUDGET_CHARACTERS} characters"
+                raise ValueError(message)
+        compare = "StringLike" if any(name.endswith("*") for name in names) else "StringEquals"
+        conditions = {
+            f"ForAllValues:{compare}": {"dynamodb:LeadingKeys": [partition(name) for name in names]},
+            "Null": {"dynamodb:LeadingKeys": "false"},
+        }
+        allow(grantee, actions, [self._table.table_arn], conditions)
+        self._let_find(grantee)
+
+    def _let_find(self, grantee: iam.IGrantable) -> None:
+        """Let a role or user find the coordinator's table."""
+        _allow_parameter(grantee, self._stack, pulses_parameter(self._name))
+        if isinstance(grantee, lambda_.Function):
+            grantee.add_environment(PULSES_VARIABLE, self._table.table_name)
+
+    def _add_rule(self) -> None:
+        """Add the rule for events of fleets whose network has no way to the URL."""
+        rule = events.Rule(
+            self._scope,
+            _PULSE_EVENTS,
+            description="Highwater: events of fleets that need capacity",
+            event_pattern=events.EventPattern(source=[PULSE_SOURCE], detail={"pulses": [self._table.table_name]}),
+            targets=[
+                # a fleet that still needs help asks again, so a late event is worth nothing
+                targets.LambdaFunction(self._function.function, retry_attempts=2, max_event_age=cdk.Duration.minutes(1))
+            ],
+        )
+        acknowledge(rule, PULSE_EVENT_RULES)
+
+    def _store(
+        self,
+        place: IConstruct,
+        call: str,
+        of: str,
+        caller: str,
+        max_write: int,
+        max_read: int,
+        tables: Iterable[object] | None,
+    ) -> None:
+        """Create the parameter of a grant in the stack of *place*, where a table that is not managed is reported."""
+        stack = cdk.Stack.of(place)
+        names = None
         if tables is not None:
-            known = tuple(each if isinstance(each, str) else subject_of_table(each) for each in tables)
+            listed = tables_of(tables)
+            names = [name_of_table(table, stack) for table in listed]
+            known = tuple(each if isinstance(each, str) else subject_of_table(each) for each in listed)
             granted = Granted(
                 coordinator=self._scope, manager=self._manager, call=call, tables=known, max_write=max_write
             )
             annotate_at_end(self._scope, place, granted.findings)
-
-    def _store(
-        self, stack: cdk.Stack, of: str, caller: str, max_write: int, max_read: int, tables: tuple[object, ...] | None
-    ) -> None:
-        names = None if tables is None else [name_of_table(table, stack) for table in tables]
         # the name of a grant does not depend on other callers' grants; one caller may have several
         id = next(id for id in chain([of], (f"{of}-{number}" for number in count(2))) if id not in self._ids)
         self._ids.add(id)
@@ -245,105 +341,3 @@ def _allow_events(grantee: iam.IGrantable, stack: cdk.Stack, source: str, detail
     bus = stack.format_arn(service="events", resource="event-bus", resource_name="default")
     conditions = {"StringEquals": {"events:source": source, "events:detail-type": detail_type}}
     allow(grantee, ["events:PutEvents"], [bus], conditions)
-
-
-PULSES_VARIABLE = "HIGHWATER_PULSES"
-_PULSE_EVENTS = "PulseEvents"
-
-
-class PulseGrants:
-    """The grants of one coordinator.
-
-    Args:
-        scope: The coordinator.
-        name: Its name.
-        boosts: Its grants of boosts, which allow a caller to send requests.
-        table: Its table of leases and pulses.
-        function: Its function.
-    """
-
-    def __init__(
-        self, scope: Construct, name: str, boosts: BoostGrants, table: dynamodb.Table, function: ScalerFunction
-    ) -> None:
-        self._scope = scope
-        self._name = name
-        self._boosts = boosts
-        self._table = table
-        self._function = function
-
-    def add(self, grantee: iam.IGrantable, tables: Iterable[object]) -> None:
-        """Let a role or user pulse; `BoostCoordinator.grant_pulse` has the arguments and errors."""
-        listed = tables_of(tables)
-        if not listed:
-            message = "tables is empty; give the tables that the grantee may tell of"
-            raise ValueError(message)
-        self._boosts.add_caller("grant_pulse", grantee, tables=listed)
-        stack = cdk.Stack.of(self._scope)
-        names = [name_of_table(table, stack) for table in listed]
-        keys = [pattern for name in names for pattern in pulse_partition_patterns(name)]
-        attributes = [PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE, *told_attributes()]
-        # all keys and attributes that a request names, and at least one (IAM User Guide, "Multivalued context keys")
-        conditions = {
-            "ForAllValues:StringLike": {"dynamodb:LeadingKeys": keys, "dynamodb:Attributes": attributes},
-            "Null": {"dynamodb:LeadingKeys": "false", "dynamodb:Attributes": "false"},
-        }
-        allow(grantee, ["dynamodb:UpdateItem"], [self._table.table_arn], conditions)
-        self._let_find(grantee, stack)
-        if self._scope.node.try_find_child(_PULSE_EVENTS) is None:
-            self._add_rule()
-        _allow_events(grantee, stack, PULSE_SOURCE, [pulse_detail_type(name) for name in names])
-
-    def add_budgets(self, grantee: iam.IGrantable, budgets: tuple[str, ...]) -> None:
-        """Let a role or user share budgets; `BoostCoordinator.grant_budget` has the arguments and errors."""
-        self._let_share(grantee, "budgets", budgets, budget_partition, ["dynamodb:GetItem", "dynamodb:UpdateItem"])
-
-    def add_jobs(self, grantee: iam.IGrantable, jobs: tuple[str, ...]) -> None:
-        """Let a role or user work on jobs; `BoostCoordinator.grant_job` has the arguments and errors."""
-        actions = ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"]
-        self._let_share(grantee, "jobs", jobs, job_partition, actions)
-        self.add_budgets(grantee, jobs)
-
-    def _let_share(
-        self,
-        grantee: iam.IGrantable,
-        what: str,
-        names: tuple[str, ...],
-        partition: Callable[[str], str],
-        actions: list[str],
-    ) -> None:
-        require_grantee(grantee)
-        if not names:
-            message = f"{what}: got none, allowed: names of {what}; give the names that its workers share"
-            raise ValueError(message)
-        for name in names:
-            require(what, name, str, f"names of {what}", "give the names in quotes")
-            if not 1 <= len(name) <= MOST_BUDGET_CHARACTERS:
-                message = f"{what}: got {name[:120]!r}, allowed: names of 1 to {MOST_BUDGET_CHARACTERS} characters"
-                raise ValueError(message)
-        compare = "StringLike" if any(name.endswith("*") for name in names) else "StringEquals"
-        conditions = {
-            f"ForAllValues:{compare}": {"dynamodb:LeadingKeys": [partition(name) for name in names]},
-            "Null": {"dynamodb:LeadingKeys": "false"},
-        }
-        allow(grantee, actions, [self._table.table_arn], conditions)
-        self._let_find(grantee, cdk.Stack.of(self._scope))
-
-    def _let_find(self, grantee: iam.IGrantable, stack: cdk.Stack) -> None:
-        """Let a role or user find the coordinator's table."""
-        _allow_parameter(grantee, stack, pulses_parameter(self._name))
-        if isinstance(grantee, lambda_.Function):
-            grantee.add_environment(PULSES_VARIABLE, self._table.table_name)
-
-    def _add_rule(self) -> None:
-        """Add the rule for events of fleets whose network has no way to the URL."""
-        rule = events.Rule(
-            self._scope,
-            _PULSE_EVENTS,
-            description="Highwater: events of fleets that need capacity",
-            event_pattern=events.EventPattern(source=[PULSE_SOURCE], detail={"pulses": [self._table.table_name]}),
-            targets=[
-                # a fleet that still needs help asks again, so a late event is worth nothing
-                targets.LambdaFunction(self._function.function, retry_attempts=2, max_event_age=cdk.Duration.minutes(1))
-            ],
-        )
-        acknowledge(rule, PULSE_EVENT_RULES)
