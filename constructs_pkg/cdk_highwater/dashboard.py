@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from cdk_highwater.boosts import BoostCoordinator
@@ -83,15 +85,7 @@ class CapacityDashboard(Construct):
         if scaler is not None:
             self._dashboard.add_widgets(*_widgets_of_scaler(scaler))
         if coordinator is not None:
-            self._dashboard.add_widgets(
-                cloudwatch.LogQueryWidget(
-                    title="the last boosts",
-                    log_group_names=[coordinator.log_group.log_group_name],
-                    query_lines=list(_BOOSTS),
-                    width=2 * _WIDTH,
-                    height=_HEIGHT,
-                )
-            )
+            self._dashboard.add_widgets(_query("the last boosts", coordinator.log_group, _BOOSTS, width=2 * _WIDTH))
 
     @property
     def dashboard(self) -> cloudwatch.Dashboard:
@@ -106,23 +100,28 @@ def _rows_of_table(capacity: TableCapacity) -> Iterator[list[cloudwatch.IWidget]
     for target in capacity.plan.targets():
         metrics = TargetMetrics(capacity.subject.name, target.key, capacity.subject.region)
         yield [
-            cloudwatch.GraphWidget(
-                title=f"{target.label}: units per second",
-                left=[metrics.consumed_per_second(), metrics.provisioned().with_(label="provisioned")],
+            _graph(
+                f"{target.label}: units per second",
+                [metrics.consumed_per_second(), metrics.provisioned().with_(label="provisioned")],
                 left_annotations=list(_bounds(target)),
-                left_y_axis=cloudwatch.YAxisProps(min=0, show_units=False),
-                width=_WIDTH,
-                height=_HEIGHT,
             ),
-            cloudwatch.GraphWidget(
-                title=f"{target.label}: throttle events",
-                left=[metrics.throttled(cause).with_(label=cause.label) for cause in PROVISIONED_CAUSES],
-                left_y_axis=cloudwatch.YAxisProps(min=0, show_units=False),
+            _graph(
+                f"{target.label}: throttle events",
+                [metrics.throttled(cause).with_(label=cause.label) for cause in PROVISIONED_CAUSES],
                 stacked=True,
-                width=_WIDTH,
-                height=_HEIGHT,
             ),
         ]
+
+
+def _graph(title: str, metrics: Sequence[cloudwatch.IMetric], **more: Any) -> cloudwatch.GraphWidget:
+    axis = cloudwatch.YAxisProps(min=0, show_units=False)
+    return cloudwatch.GraphWidget(title=title, left=metrics, left_y_axis=axis, width=_WIDTH, height=_HEIGHT, **more)
+
+
+def _query(title: str, log: logs.ILogGroup, lines: Sequence[str], width: int = _WIDTH) -> cloudwatch.LogQueryWidget:
+    return cloudwatch.LogQueryWidget(
+        title=title, log_group_names=[log.log_group_name], query_lines=list(lines), width=width, height=_HEIGHT
+    )
 
 
 def _bounds(target: Target) -> Iterator[cloudwatch.HorizontalAnnotation]:
@@ -153,9 +152,9 @@ def _line(window: Window) -> str:
 
 def _widgets_of_scaler(scaler: ThrottleAwareScaler) -> list[cloudwatch.IWidget]:
     return [
-        cloudwatch.GraphWidget(
-            title="the scaler, all targets",
-            left=[
+        _graph(
+            "the scaler, all targets",
+            [
                 scaler.metric_floors_set(),
                 scaler.metric_capacities_set(),
                 scaler.metric_at_ceiling(),
@@ -164,15 +163,6 @@ def _widgets_of_scaler(scaler: ThrottleAwareScaler) -> list[cloudwatch.IWidget]:
                 scaler.metric_paused(),
                 scaler.metric_tables_failed(),
             ],
-            left_y_axis=cloudwatch.YAxisProps(min=0, show_units=False),
-            width=_WIDTH,
-            height=_HEIGHT,
         ),
-        cloudwatch.LogQueryWidget(
-            title="the scaler's last decisions",
-            log_group_names=[scaler.log_group.log_group_name],
-            query_lines=list(_DECISIONS),
-            width=_WIDTH,
-            height=_HEIGHT,
-        ),
+        _query("the scaler's last decisions", scaler.log_group, _DECISIONS),
     ]

@@ -53,13 +53,31 @@ class DeploymentFunction(Construct):
     def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id)
         self._stack = cdk.Stack.of(self)
-        self._role, self._log_group = make_role_and_logs(self, "sets floors and high-water marks during deploys")
-        self._function = self._make_function()
+        self._role, log_group = make_role_and_logs(self, "sets floors and high-water marks during deploys")
+        self._function = make_function(
+            self,
+            handler="deploy.handler",
+            packs=[runtime_files],
+            role=self._role,
+            description="Highwater: floors of open windows and high-water marks, during deploys only",
+            timeout=_TIMEOUT,
+            memory_size=256,
+            # the function invokes itself until an index is built or capacity is restored, at most once in 15 minutes;
+            # by default, Lambda ends such a chain after 16 invocations
+            recursive_loop=lambda_.RecursiveLoop.ALLOW,
+            log_group=log_group,
+        )
         self._service_token = self._function.function_arn
         self._invoked: set[str] = set()
         self._ids: dict[IConstruct, str] = {}
         self._policies: dict[str, iam.Policy] = {}
-        self._acknowledge()
+        # the rules of cdk-nag that do not apply; docs/security.md lists the reasons
+        acknowledge(self._function, dict.fromkeys((*FUNCTION_RULES, *QUEUE_LESS_RULES), _DEPLOYS_ONLY))
+        acknowledge(log_group, LOG_RULES)
+        # on this construct, because the permissions are in the policies below it
+        acknowledge(self, role_rules(self._stack))
+        annotate_at_end(self, self, lambda: role_room_findings(self._role, self._policies.values()))
+        self.node.add_validation(ResourcesFitTheStack(self._stack, self._ids))
 
     @classmethod
     def of(cls, stack: cdk.Stack) -> DeploymentFunction:
@@ -143,30 +161,6 @@ class DeploymentFunction(Construct):
         if id not in self._policies:
             self._policies[id] = iam.Policy(self, id, roles=[self._role], statements=statements())
         return self._policies[id]
-
-    def _make_function(self) -> lambda_.Function:
-        return make_function(
-            self,
-            handler="deploy.handler",
-            packs=[runtime_files],
-            role=self._role,
-            description="Highwater: floors of open windows and high-water marks, during deploys only",
-            timeout=_TIMEOUT,
-            memory_size=256,
-            # the function invokes itself until an index is built or capacity is restored, at most once in 15 minutes;
-            # by default, Lambda ends such a chain after 16 invocations
-            recursive_loop=lambda_.RecursiveLoop.ALLOW,
-            log_group=self._log_group,
-        )
-
-    def _acknowledge(self) -> None:
-        """Acknowledge the rules of cdk-nag rule packs that do not apply; docs/security.md lists the reasons."""
-        acknowledge(self._function, dict.fromkeys((*FUNCTION_RULES, *QUEUE_LESS_RULES), _DEPLOYS_ONLY))
-        acknowledge(self._log_group, LOG_RULES)
-        # on this construct, because the permissions are in the policies below it
-        acknowledge(self, role_rules(self._stack))
-        annotate_at_end(self, self, lambda: role_room_findings(self._role, self._policies.values()))
-        self.node.add_validation(ResourcesFitTheStack(self._stack, self._ids))
 
 
 _OF_STACKS: WeakKeyDictionary[cdk.Stack, DeploymentFunction] = WeakKeyDictionary()

@@ -126,22 +126,10 @@ class BoostTask(Construct):
         Step Functions redrives an execution from there: docs/boosts.md says how to redrive work.
         """
         attempt = sfn.Parallel(self, "Work", state_name=self._named("Work"), output_path="$[0]").branch(work)
-        failed = sfn.Fail(
-            self,
-            "Failed",
-            state_name=self._named("Failed"),
-            error_path="$.highwater.Error",
-            cause_path="$.highwater.Cause",
-        )
+        failed = self._fail("Failed")
         attempt.add_catch(self.release("ReleaseAfterFailure").next(failed), result_path="$.highwater")
         if self._is_required:
-            unready = sfn.Fail(
-                self,
-                "Unready",
-                state_name=self._named("Unready"),
-                error_path="$.highwater.Error",
-                cause_path="$.highwater.Cause",
-            )
+            unready = self._fail("Unready")
             # not `BoostRefusedError`: nothing is granted then, and an execution that failed in a step can be redriven
             self._begin.add_catch(
                 self.release("ReleaseUnready").next(unready), errors=_MAY_BE_GRANTED, result_path="$.highwater"
@@ -167,6 +155,11 @@ class BoostTask(Construct):
             payload=sfn.TaskInput.from_object(payload | boost),
             result_path=sfn.JsonPath.DISCARD,
         )
+
+    def _fail(self, id: str) -> sfn.Fail:
+        """Return a state that fails with the error that was caught."""
+        name = self._named(id)
+        return sfn.Fail(self, id, state_name=name, error_path="$.highwater.Error", cause_path="$.highwater.Cause")
 
     def _named(self, id: str) -> str:
         """Return a state name that is unique in a state machine, which may contain several boosts."""
