@@ -111,7 +111,10 @@ class Deployment:
         if kind not in serve:
             message = f"unknown resource type {kind!r}; deploy the stack with one version of cdk-highwater"
             raise ValueError(message)
-        return serve[kind](event, patience)
+        try:
+            return serve[kind](event, patience)
+        except teardown.PlanUnreadableError as unreadable:
+            return response.success(str(unreadable))
 
     def _floors(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome | None:
         properties = event["ResourceProperties"]
@@ -251,9 +254,7 @@ class Deployment:
         if status != floors.UPDATE_FAILED:
             return response.success(floors.assert_floors(table, plan, *clients, patience).reason)
         # only registered targets: CloudFormation could not create one that exists already
-        parsed = teardown.find_plan(plan)
-        reason = parsed if isinstance(parsed, str) else teardown.release_floors(table, parsed, *clients, patience)
-        return response.success(reason)
+        return response.success(teardown.release_floors(table, teardown.read_plan(plan), *clients, patience))
 
     def _take_back(self, event: dict[str, Any], patience: Patience) -> None:
         """After a rollback, release the table from the scaler to which the failed deploy added it.
@@ -268,9 +269,7 @@ class Deployment:
             logger.warning("the scaler's plan is left as it is: %s", refused)
 
     def _lower_capacity(self, properties: dict[str, Any], patience: Patience) -> response.EventOutcome:
-        plan = teardown.find_plan(properties["Plan"])
-        if isinstance(plan, str):
-            return response.success(plan)
+        plan = teardown.read_plan(properties["Plan"])
         clients = self.dynamodb(None), self.autoscaling(None), self.cloudwatch(None)
         return response.success(teardown.lower_capacity(properties["TableName"], plan, *clients, patience))
 
@@ -278,9 +277,7 @@ class Deployment:
         properties = event["ResourceProperties"]
         table, region = properties["TableName"], properties.get("Region")
         if event["RequestType"] == "Delete":
-            plan = teardown.find_plan(properties["Plan"])
-            if isinstance(plan, str):
-                return response.success(plan)
+            plan = teardown.read_plan(properties["Plan"])
             parameter = properties.get("Parameter")
             if parameter is not None and self._is_released(parameter, patience):
                 return response.success("nothing to undo: the table's floors are set by its own plan again")

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("highwater")
 
+# Raising a mark is abandoned after this many invocations of 15 minutes.
+_MAX_RAISING_INVOCATIONS = 3
+
 
 class TableOutOfReachError(Exception):
     """The table cannot be changed until an operator restores the table or its key."""
@@ -57,18 +60,35 @@ class MarksJob:
     """The work on one table for one event.
 
     Attributes:
+        event: The event.
         dynamodb: The client.
+        patience: The time that is left.
+        continue_later: Starts another invocation for an event.
         table: The table's name.
         progress: What earlier invocations did.
-        patience: The time that is left.
-        may_be_unseen: Whether the table may have been created so recently that DynamoDB does not find it yet.
     """
 
+    event: dict[str, Any]
     dynamodb: DynamoDBClient
-    table: str
-    progress: Progress
     patience: Patience
-    may_be_unseen: bool = False
+    continue_later: Callable[[dict[str, Any]], None]
+    table: str = field(init=False)
+    progress: Progress = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Read the table's name and the progress from the event."""
+        self.table = self.event["ResourceProperties"]["TableName"]
+        self.progress = Progress.of(self.event)
+
+    @property
+    def is_deletion(self) -> bool:
+        """Whether CloudFormation deletes the resource."""
+        return bool(self.event["RequestType"] == "Delete")
+
+    @property
+    def is_continued(self) -> bool:
+        """Whether another invocation began the work."""
+        return bool(self.event.get("HighwaterProgress"))
 
     def attempt(self, change: Callable[[], None]) -> bool:
         """Try a change once; return false if DynamoDB rejected it and the table must be described again."""
@@ -81,7 +101,9 @@ class MarksJob:
 
     def describe(self) -> tables.DescribedTable:
         """Describe the table; raises `TableOutOfReachError` if it cannot be changed."""
-        until = self.patience.until_found if self.may_be_unseen else self.patience.until_accepted
+        # a table that has just been created may not be found yet
+        is_new = not self.is_deletion and not self.is_continued
+        until = self.patience.until_found if is_new else self.patience.until_accepted
         described = until(partial(tables.describe_table, self.dynamodb, self.table))
         if described.out_of_reach:
             raise TableOutOfReachError(self.table, described.out_of_reach)
@@ -100,27 +122,17 @@ class MarksJob:
             self.progress.building = sorted(described.building.intersection(index for index in wanted if index))
         return described
 
-    def wait_for_indexes(self, names: list[str], deploy: str) -> bool:
-        """Wait until none of these indexes is being built; return false if a later deploy than *deploy* took over."""
+    def wait_for_indexes(self) -> bool:
+        """Wait until none of the awaited indexes is being built; return false if a later deploy took over."""
         # DynamoDB returns a new tag only after some seconds
         self.patience.pause()
-        while (described := self.describe()).building.intersection(names):
+        while (described := self.describe()).building.intersection(self.progress.awaited):
             self.patience.pause()
         read = partial(tags.read_awaiting, self.dynamodb, described.arn)
-        if self.patience.until_accepted(read) != deploy:
+        if self.patience.until_accepted(read) != self.event["RequestId"]:
             return False
         self.patience.until_accepted(partial(tags.clear_awaiting, self.dynamodb, described.arn))
         return True
-
-    def note_awaiting(self, deploy: str) -> None:
-        """Record in a tag that marks of *deploy* wait for indexes, until a later deploy changes or removes them."""
-        arn = self.describe().arn
-        self.patience.until_accepted(partial(tags.write_awaiting, self.dynamodb, arn, deploy))
-
-    def forget_awaiting(self) -> None:
-        """Stop earlier deploys from raising the marks that they deferred."""
-        arn = self.describe().arn
-        self.patience.until_accepted(partial(tags.clear_awaiting, self.dynamodb, arn))
 
     def too_low(self, described: tables.DescribedTable, wanted: dict[str | None, Units]) -> dict[str | None, Units]:
         """Return the marks of *wanted* that are too low, except those of indexes that are being built."""
@@ -146,15 +158,61 @@ class MarksJob:
             if not requested.issuperset(missing):
                 self.patience.pause()
 
+    def work(self) -> EventOutcome:
+        """Raise the marks; raises `TimeIsUpError` if that takes longer than the invocation."""
+        progress = self.progress
+        if progress.awaited:
+            if not self.wait_for_indexes():
+                return success("nothing is raised: a later deploy changed or removed the marks")
+            progress.awaited = []
+        elif not self.is_continued:
+            # marks that an earlier deploy deferred are not declared any more, or this event raises them
+            self.patience.until_accepted(partial(tags.clear_awaiting, self.dynamodb, self.describe().arn))
+        if self.is_deletion:
+            return success("nothing to undo: a high-water mark never falls")
+        marks = json.loads(self.event["ResourceProperties"]["Marks"])
+        self.raise_marks({mark["index"]: Units(int(mark["read"]), int(mark["write"])) for mark in marks})
+        done = self._raised("the table's marks are already as high or higher")
+        return self.await_indexes(done) if progress.building else success(done)
+
+    def await_indexes(self, done: str) -> EventOutcome:
+        """Start another invocation to raise the marks of indexes that are being built, and let the deploy continue."""
+        progress = self.progress
+        awaited = progress.building or progress.blocking
+        # in a tag, until a later deploy changes or removes the marks
+        note = partial(tags.write_awaiting, self.dynamodb, self.describe().arn, self.event["RequestId"])
+        self.patience.until_accepted(note)
+        awaiting = Progress(awaited=awaited, awaiting_invocations=progress.awaiting_invocations)
+        self.continue_later(self.event | {"HighwaterProgress": asdict(awaiting), "HighwaterAnswered": True})
+        names = ", ".join(repr(name) for name in awaited)
+        return success(f"{done}; marks that are left are raised when indexes are no longer being built: {names}")
+
+    def go_on_later(self) -> EventOutcome | None:
+        """Start another invocation to continue the work; return an outcome if the deploy can continue or has failed."""
+        progress = self.progress
+        if progress.awaited:
+            progress.awaiting_invocations += 1
+            if progress.awaiting_invocations >= MAX_AWAITING_INVOCATIONS:
+                return failure(f"indexes of {self.table} are still being built; their marks are left as they are")
+        elif not self.is_deletion:
+            if progress.blocking:
+                # while an index is built, DynamoDB rejects some changes of its table too; the deploy must not wait
+                return self.await_indexes(self._raised("no mark could be raised so far"))
+            progress.raising_invocations += 1
+            if progress.raising_invocations >= _MAX_RAISING_INVOCATIONS:
+                return failure(f"the high-water mark of {self.table} did not rise in time")
+        self.continue_later(self.event | {"HighwaterProgress": asdict(progress)})
+        return None
+
+    def _raised(self, otherwise: str) -> str:
+        raised = self.progress.raised
+        return f"raised {', '.join(raised)}" if raised else otherwise
+
 
 def mark_text(index: str | None, units: Units) -> str:
     """A mark in answers: `the table to 400 RCU and 90 WCU`."""
     subject = "the table" if index is None else f"index {index!r}"
     return f"{subject} to {units.read} RCU and {units.write} WCU"
-
-
-# Raising a mark is abandoned after this many invocations of 15 minutes.
-_MAX_RAISING_INVOCATIONS = 3
 
 
 def serve(
@@ -164,82 +222,18 @@ def serve(
     continue_later: Callable[[dict[str, Any]], None],
 ) -> EventOutcome | None:
     """Work on one event; return `None` if another invocation continues the work and answers CloudFormation."""
-    table = event["ResourceProperties"]["TableName"]
-    progress = Progress.of(event)
-    is_new = event["RequestType"] != "Delete" and not event.get("HighwaterProgress")
-    job = MarksJob(dynamodb, table, progress, patience, may_be_unseen=is_new)
+    job = MarksJob(event, dynamodb, patience, continue_later)
     try:
-        return _work(job, event, continue_later)
+        return job.work()
     except TableNotFoundError:
-        if event["RequestType"] == "Delete":
+        if job.is_deletion:
             return success("the table does not exist any more")
-        return failure(f"table {table} does not exist; deploy again when it does")
+        return failure(f"table {job.table} does not exist; deploy again when it does")
     except (ForbiddenError, TableOutOfReachError) as refused:
-        if event["RequestType"] == "Delete":
+        if job.is_deletion:
             # The permission was deleted with a table that was replaced, or the table may stay out of reach for ever. A
             # failure here would keep the stack from ever being deleted.
             return success(f"the marks are left as they are: {refused}")
         raise
     except TimeIsUpError:
-        return _continue_later(job, event, continue_later)
-
-
-def _work(job: MarksJob, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None]) -> EventOutcome:
-    progress = job.progress
-    if progress.awaited:
-        if not job.wait_for_indexes(progress.awaited, event["RequestId"]):
-            return success("nothing is raised: a later deploy changed or removed the marks")
-        progress.awaited = []
-    elif not event.get("HighwaterProgress"):
-        # marks that an earlier deploy deferred are not declared any more, or this event raises them
-        job.forget_awaiting()
-    if event["RequestType"] == "Delete":
-        return success("nothing to undo: a high-water mark never falls")
-    job.raise_marks(_marks(event["ResourceProperties"]))
-    done = _raised(progress) or "the table's marks are already as high or higher"
-    if progress.building:
-        return _await_indexes(job, event, continue_later, done)
-    return success(done)
-
-
-def _await_indexes(
-    job: MarksJob, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None], done: str
-) -> EventOutcome:
-    """Start another invocation to raise the marks of indexes that are being built, and let the deploy continue."""
-    progress = job.progress
-    awaited = progress.building or progress.blocking
-    job.note_awaiting(event["RequestId"])
-    awaiting = Progress(awaited=awaited, awaiting_invocations=progress.awaiting_invocations)
-    continue_later(event | {"HighwaterProgress": asdict(awaiting), "HighwaterAnswered": True})
-    names = ", ".join(repr(name) for name in awaited)
-    return success(f"{done}; marks that are left are raised when indexes are no longer being built: {names}")
-
-
-def _marks(properties: dict[str, Any]) -> dict[str | None, Units]:
-    return {mark["index"]: Units(int(mark["read"]), int(mark["write"])) for mark in json.loads(properties["Marks"])}
-
-
-def _continue_later(
-    job: MarksJob, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None]
-) -> EventOutcome | None:
-    """Start another invocation to continue the work; return an outcome if the deploy can continue or has failed."""
-    progress = job.progress
-    if progress.awaited:
-        progress.awaiting_invocations += 1
-        if progress.awaiting_invocations >= MAX_AWAITING_INVOCATIONS:
-            return failure(f"indexes of {job.table} are still being built; their marks are left as they are")
-        continue_later(event | {"HighwaterProgress": asdict(progress)})
-        return None
-    if event["RequestType"] != "Delete":
-        if progress.blocking:
-            # while an index is built, DynamoDB rejects some changes of its table too; the deploy must not wait
-            return _await_indexes(job, event, continue_later, _raised(progress) or "no mark could be raised so far")
-        progress.raising_invocations += 1
-        if progress.raising_invocations >= _MAX_RAISING_INVOCATIONS:
-            return failure(f"the high-water mark of {job.table} did not rise in time")
-    continue_later(event | {"HighwaterProgress": asdict(progress)})
-    return None
-
-
-def _raised(progress: Progress) -> str:
-    return f"raised {', '.join(progress.raised)}" if progress.raised else ""
+        return job.go_on_later()

@@ -34,13 +34,18 @@ _TRAFFIC_MINUTES = 15
 _UTILIZATION_PERCENT = 70
 
 
-def find_plan(plan_json: str) -> Plan | str:
-    """Return the plan, or a sentence with the reason for which it cannot be read."""
+class PlanUnreadableError(Exception):
+    """The plan in an event, which may be of any version, cannot be read; the message says that nothing is changed."""
+
+
+def read_plan(plan_json: str) -> Plan:
+    """Return the plan; raises `PlanUnreadableError`."""
     try:
         plan = Plan.from_json(plan_json)
         require_bounds(plan.targets())
-    except Exception as error:  # the plan may be of any version
-        return f"the plan cannot be read, so nothing is changed: {type(error).__name__}: {error}"
+    except Exception as error:
+        message = f"the plan cannot be read, so nothing is changed: {type(error).__name__}: {error}"
+        raise PlanUnreadableError(message) from error
     return plan
 
 
@@ -91,7 +96,7 @@ def lower_capacity(
     """
     try:
         # DescribeTable does not return the new units while capacity is being raised
-        described = _wait_until_active(dynamodb, table, patience)
+        described = _wait_while(lambda seen: not seen.is_active, dynamodb, table, patience)
         if described.out_of_reach:
             return f"capacity of {table} is left as it is: the table is {described.out_of_reach}; {_by_hand(plan)}"
         needed = _needed(table, plan, autoscaling, cloudwatch, patience)
@@ -111,7 +116,11 @@ def lower_capacity(
                 done.append(f"{resource_label(index)} to {goal.read} RCU and {goal.write} WCU")
             except (DecreaseRefusedError, OvertakenError, TableRefusedError, TimeIsUpError) as refused:
                 left.append(_left(table, index, provisioned, goal, str(refused)))
-        _wait_until_it_can_be_deleted(dynamodb, table, patience)
+        # DynamoDB rejects the deletion of a table while its capacity is being changed, while warm throughput is being
+        # raised, which takes some minutes, and while an index is being built (measured by others, 2026-10)
+        _wait_while(
+            lambda seen: not seen.is_active or seen.is_warming or bool(seen.building), dynamodb, table, patience
+        )
     except TableNotFoundError:
         return NO_TABLE
     except (TableRefusedError, TimeIsUpError) as refused:
@@ -168,27 +177,10 @@ def _cost(units: Units) -> str:
     return f"{units.read} RCU and {units.write} WCU or {usd:.2f} USD a day (us-east-1)"
 
 
-def _wait_until_active(dynamodb: DynamoDBClient, table: str, patience: Patience) -> tables.DescribedTable:
-    """Wait while capacity is being changed, as long as there is time; return the table's state after that."""
-    return _wait_while(lambda described: not described.is_active, dynamodb, table, patience)
-
-
-def _wait_until_it_can_be_deleted(dynamodb: DynamoDBClient, table: str, patience: Patience) -> None:
-    """Wait, as long as there is time, until DynamoDB accepts the deletion of a table.
-
-    It rejects a deletion while the capacity is being changed, while warm throughput is being raised, which takes some
-    minutes, and while an index is being built (measured by others, 2026-10).
-    """
-
-    def is_held(described: tables.DescribedTable) -> bool:
-        return not described.is_active or described.is_warming or bool(described.building)
-
-    _wait_while(is_held, dynamodb, table, patience)
-
-
 def _wait_while(
     holds: Callable[[tables.DescribedTable], bool], dynamodb: DynamoDBClient, table: str, patience: Patience
 ) -> tables.DescribedTable:
+    """Wait while *holds* says so of the table, as long as there is time; return the table's state after that."""
     describe = partial(tables.describe_table, dynamodb, table)
     while holds(described := patience.until_accepted(describe)) and not described.out_of_reach:
         try:

@@ -55,16 +55,7 @@ class Patience:
             Exception: The errors of `translating`. `ForbiddenError` means that AWS still denies the call, or that the
                 invocation has no time left to wait.
         """
-        for _ in range(_PAUSES_FOR_PERMISSIONS):
-            try:
-                return translating(call)
-            except ForbiddenError as refused:
-                try:
-                    self.pause()
-                except TimeIsUpError:
-                    # not `TimeIsUpError`: another invocation would then wait again, and so on for ever
-                    raise refused from None
-        return translating(call)
+        return self._despite(ForbiddenError, _PAUSES_FOR_PERMISSIONS, lambda: translating(call))
 
     def until_found(self, call: Callable[[], T]) -> T:
         """Repeat *call*, with pauses, while its table is not found, for up to a minute; else as `until_accepted`.
@@ -73,15 +64,7 @@ class Patience:
             Exception: The errors of `until_accepted`. `TableNotFoundError` means that the table is still not found, or
                 that the invocation has no time left to wait.
         """
-        for _ in range(_PAUSES_FOR_NEW_TABLES):
-            try:
-                return self.until_accepted(call)
-            except TableNotFoundError as absent:
-                try:
-                    self.pause()
-                except TimeIsUpError:
-                    raise absent from None
-        return self.until_accepted(call)
+        return self._despite(TableNotFoundError, _PAUSES_FOR_NEW_TABLES, lambda: self.until_accepted(call))
 
     def until_accepted(self, call: Callable[[], T]) -> T:
         """Repeat *call*, with pauses, while AWS is busy; while a permission is missing, for up to two minutes.
@@ -95,3 +78,16 @@ class Patience:
                 return self.until_permitted(call)
             except TableBusyError:
                 self.pause()
+
+    def _despite(self, kind: type[Exception], pauses: int, call: Callable[[], T]) -> T:
+        """Repeat *call* after errors of one kind, with so many pauses at most, and then raise the error."""
+        for _ in range(pauses):
+            try:
+                return call()
+            except kind as error:
+                try:
+                    self.pause()
+                except TimeIsUpError:
+                    # not `TimeIsUpError`: another invocation would then wait again, and so on for ever
+                    raise error from None
+        return call()
