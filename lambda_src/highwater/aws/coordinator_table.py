@@ -96,6 +96,10 @@ class TableLeases:
     boosted: Mapping[TargetKey, int] = field(default_factory=dict)
     version: int = 0
 
+    def of(self, owner: str, id: str) -> list[Lease]:
+        """Return the leases of one boost, one for each of its targets. Another caller's boost of that id is another."""
+        return [lease for lease in self.leases if (lease.owner, lease.id) == (owner, id)]
+
 
 def _worth_keeping(leases: Iterable[Lease], now: datetime) -> Iterator[Lease]:
     """Yield the leases that are kept: of a boost that has ended, one without its reason, which is in the log."""

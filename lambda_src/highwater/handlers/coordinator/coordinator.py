@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Any
 
 from highwater.aws.coordinator_table import (
@@ -43,7 +45,7 @@ def grant_of(
 
     *boost* are the leases of its boost, if they are not known; *own_units* of the demand are of the boost itself.
     """
-    boost = boost or [lease for lease in known.leases if (lease.owner, lease.id) == (asked.owner, asked.id)]
+    boost = boost or known.of(asked.owner, asked.id)
     return grant(
         asked,
         state.target(asked.key),
@@ -152,6 +154,11 @@ _SPARE_SECONDS = 10.0
 _MOST_LABELS = 10
 
 
+def _log_may_fail() -> suppress:
+    """Ignore that the log cannot be written: a boost is not rejected for it."""
+    return suppress(LeasesUnavailableError, LeasesOvertakenError)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coordinator:
     """Serves the calls of one invocation.
@@ -214,7 +221,7 @@ class Coordinator:
         now = self.now()
         try:
             known = self.leases.read(label)
-            is_over = not any(lease.ends > now for lease in known.leases if (lease.owner, lease.id) == (owner, id))
+            is_over = not any(lease.ends > now for lease in known.of(owner, id))
             # other boosts that are live have schedules of their own
             has_others = any(lease.is_live(now) for lease in known.leases)
             if is_over and (not known.boosted or has_others or self._has_left(label)):
@@ -233,7 +240,7 @@ class Coordinator:
         self.wakes.rest(label, owner, id)
         while True:
             known, now = self.leases.read(label), self.now()
-            own = [lease for lease in known.leases if (lease.owner, lease.id) == (owner, id) and lease.ends > now]
+            own = [lease for lease in known.of(owner, id) if lease.ends > now]
             if own:
                 # granted to another delivery of the request, which relied on the schedule
                 start, end = min(lease.start for lease in own), max(lease.end for lease in own)
@@ -257,8 +264,8 @@ class Coordinator:
     def _begin(self, caller: Caller, document: Answer) -> Answer:
         request = BoostRequest.from_document(document)
         cap = self._cap(caller, request.table, to_boost=True)
-        state, region = self._look(request.table, is_anew=True)
-        shares = self.tables.shares(request, state, region)
+        state = self._look(request.table, is_anew=True)
+        shares = self.tables.shares(request, state, self.region_of(state.scaled.region))
         asked = request.leases(state.scaled.plan, caller.name, state.now, shares)
         for lease in asked:
             state.check_can_be_boosted(lease.key)
@@ -284,14 +291,12 @@ class Coordinator:
         return answer | {"notes": notes}
 
     def _tell_of_begin(self, request: BoostRequest, entry: Answer, state: TableState, *, is_new: bool) -> None:
-        """Log a boost once, and refusals once a minute; if that fails, the boost is not rejected."""
-        try:
+        """Log a boost once, and refusals once a minute."""
+        with _log_may_fail():
             if entry["outcome"] == "refused":
                 self.leases.log_refusal(request.table, entry["owner"], entry, state.now)
             elif is_new or not self._is_logged(request.table, entry["owner"], request.id):
                 self.leases.log(request.table, request.id, "begin", entry, state.now)
-        except (LeasesUnavailableError, LeasesOvertakenError):
-            return
 
     def _is_logged(self, label: str, owner: str, id: str) -> bool:
         """Whether the first answer to a request, which was lost, got as far as the log."""
@@ -302,11 +307,10 @@ class Coordinator:
         self, request: BoostRequest, asked: Sequence[Lease], caller: Caller, cap: BoostCap, state: TableState
     ) -> tuple[list[Grant], bool]:
         """Write the leases that can be granted; if the request arrives again, find the earlier ones."""
-        label, is_scheduled, attempt = request.table, False, 0
+        label, is_scheduled = request.table, False
         keyed = [(each.key, each) for each in asked]
-        while True:
-            known = self.leases.read(label)
-            if any((lease.owner, lease.id) == (caller.name, request.id) for lease in known.leases):
+        for known in self._readings(label):
+            if known.of(caller.name, request.id):
                 own = {lease.key: lease for lease in self._own(known, request.id, caller, state)}
                 return [
                     grant_of_known(own[key], known, cap, state) if key in own else Grant(each, 0) for key, each in keyed
@@ -330,10 +334,9 @@ class Coordinator:
                     self._rest(label, caller.name, request.id)
                 raise RefusedError(429, f"{label}: {full}") from full
             except LeasesOvertakenError:
-                attempt += 1
-                self._pause(attempt)
                 continue
             return grants, True
+        raise AssertionError  # the loop above only returns or raises
 
     def _renew(self, caller: Caller, document: Answer) -> Answer:
         table, id, duration = read_name(document, "table"), read_id(document), read_minutes(document)
@@ -341,7 +344,7 @@ class Coordinator:
         known = self.leases.read(table)
         if (unchanged := self._end_if_renewed_lately(known, id, caller, duration)) is not None:
             return {"id": id, "table": table, "end": unchanged.isoformat()}
-        state, _ = self._look(table)
+        state = self._look(table)
         end = state.now + duration
         own = self._own(known, id, caller, state)
         last = max(lease.renewed(end).end for lease in own)
@@ -364,8 +367,7 @@ class Coordinator:
         Each renewal writes all boosts of the table, so that requests in a loop would be dear.
         """
         now = self.now()
-        own = [lease for lease in known.leases if (lease.owner, lease.id) == (caller.name, id)]
-        live = [(lease, lease.renewed(now + duration).end) for lease in own if lease.ends > now]
+        live = [(lease, lease.renewed(now + duration).end) for lease in known.of(caller.name, id) if lease.ends > now]
         least = max(duration / 10, _RENEWED_LATELY)
         if not live or any(
             # the last minutes of a lease's day are to be had too
@@ -378,7 +380,7 @@ class Coordinator:
     def _release(self, caller: Caller, document: Answer) -> Answer:
         table, id = read_name(document, "table"), read_id(document)
         # a boost's owner may release it even if its grant was removed meanwhile
-        state, _ = self._look(table)
+        state = self._look(table)
         own = self._change(table, id, caller, state, lambda lease, _: lease.released_at(state.now), may_be_over=True)
         cap = find_cap(self.read_caps(), caller, table)
         if not own and cap is not None and cap.is_for_boosts:
@@ -387,7 +389,8 @@ class Coordinator:
         # released by this call, and not over before
         if any(lease.released == state.now < lease.end for lease in own):
             entry = {"owner": caller.name, "session": caller.session}
-            self._tell(table, id, "release", entry, state)
+            with _log_may_fail():
+                self.leases.log(table, id, "release", entry, state.now)
             notes = self._set_floors(table)
             # until a run finds the floor lowered: another run may have raised it during this turn
             self.wakes.run_every_minute(table, caller.name, id, state.now, state.now, state.now)
@@ -425,9 +428,7 @@ class Coordinator:
         may_be_over: bool = False,
     ) -> list[Lease]:
         """Apply *changed* to the leases of one boost, and write them."""
-        attempt = 0
-        while True:
-            known = self.leases.read(table)
+        for known in self._readings(table):
             own = self._own(known, id, caller, state, may_be_over=may_be_over)
             others = [lease for lease in known.leases if (lease.owner, lease.id) != (caller.name, id)]
             new = [changed(lease, known) for lease in own]
@@ -436,15 +437,14 @@ class Coordinator:
             try:
                 self.leases.write(table, [*others, *new], known, state.now)
             except LeasesOvertakenError:
-                attempt += 1
-                self._pause(attempt)
                 continue
             return new
+        raise AssertionError  # the loop above only returns or raises
 
     def _status(self, caller: Caller, document: Answer) -> Answer:
         table, id = read_name(document, "table"), read_id(document)
         self._cap(caller, table, to_boost=True)
-        state, _ = self._look(table, for_poll=True)
+        state = self._look(table, for_poll=True)
         known = self.leases.read(table)
         own, leases = self._own(known, id, caller, state), known.leases
         keys = [lease.key for lease in own if state.has_target(lease.key)]
@@ -462,7 +462,7 @@ class Coordinator:
     def _list(self, caller: Caller, document: Answer) -> Answer:
         table = read_name(document, "table")
         self._cap(caller, table, to_boost=True)
-        state, _ = self._look(table, for_poll=True)
+        state = self._look(table, for_poll=True)
         live = [lease for lease in self.leases.read(table).leases if lease.ends > state.now]
         return {"table": table, "now": state.now.isoformat(), "boosts": [described_lease(lease) for lease in live]}
 
@@ -498,11 +498,10 @@ class Coordinator:
         fix = "give it grant_boost in the CDK app, and deploy"
         raise RefusedError(403, f"{caller.name} may not boost {table}{has}; {fix}")
 
-    def _look(self, label: str, *, is_anew: bool = False, for_poll: bool = False) -> tuple[TableState, AwsRegion]:
+    def _look(self, label: str, *, is_anew: bool = False, for_poll: bool = False) -> TableState:
         scaled = self._plan(label, is_anew=is_anew)
         region = self.region_of(scaled.region)
-        state = self.tables.state(scaled, region) if for_poll else TableState.read(scaled, region)
-        return state, region
+        return self.tables.state(scaled, region) if for_poll else TableState.read(scaled, region)
 
     def _plan(self, label: str, *, is_anew: bool = False) -> ScaledPlan:
         home = self.region_of(None)
@@ -522,8 +521,8 @@ class Coordinator:
     def _own(
         self, known: TableLeases, id: str, caller: Caller, state: TableState, *, may_be_over: bool = False
     ) -> list[Lease]:
-        """Return the caller's leases of one boost that have not ended. Another caller's boost of that id is another."""
-        own = [lease for lease in known.leases if (lease.owner, lease.id) == (caller.name, id)]
+        """Return the caller's leases of one boost that have not ended."""
+        own = known.of(caller.name, id)
         if may_be_over:
             return own
         live = [lease for lease in own if lease.ends > state.now]
@@ -561,14 +560,10 @@ class Coordinator:
             self.pause(_LONG_PAUSE)
         return self.turn(label)
 
-    def _tell(self, table: str, id: str, what: str, entry: Answer, state: TableState) -> None:
-        """Add to the log; if that fails, the boost is not rejected."""
-        try:
-            self.leases.log(table, id, what, entry, state.now)
-        except (LeasesUnavailableError, LeasesOvertakenError):
-            return
-
-    def _pause(self, attempt: int) -> None:
-        if self.remaining_seconds() < _SPARE_SECONDS:
-            raise RefusedError(503, "too many boosts of the table were asked for at once; ask again")
-        self.pause(attempt)
+    def _readings(self, label: str) -> Iterator[TableLeases]:
+        """Yield the boosts of a table, read again after a pause as often as another request wrote them meanwhile."""
+        for attempt in count(1):
+            yield self.leases.read(label)
+            if self.remaining_seconds() < _SPARE_SECONDS:
+                raise RefusedError(503, "too many boosts of the table were asked for at once; ask again")
+            self.pause(attempt)
