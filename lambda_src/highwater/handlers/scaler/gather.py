@@ -10,11 +10,10 @@ from typing import Any
 from highwater.aws import tables
 from highwater.aws.autoscaling import RegisteredTargets
 from highwater.aws.cloudwatch import TargetAlarm, metrics_per_call
-from highwater.aws.observe import NOTHING_KEPT, Kept, observe_table
 from highwater.aws.region import AwsRegion
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Target
-from highwater.core.scaler import Clock, Mode, Observation, ScaledPlan, SeenTable
+from highwater.core.scaler import Clock, Mode, Observation, ScaledPlan
 from highwater.core.scaler.attention import (
     due_targets,
     is_full_tick,
@@ -134,29 +133,6 @@ def gather_region(
     registered = region.read_targets(names)
     clock = _clock(event, registered.at, outcome)
     return GatheredRegion(clock, due, registered, alarms, _read_consumption(region, due, clock, outcome))
-
-
-def see_table(
-    region: AwsRegion, due: DueTable, gathered: GatheredRegion, outcome: RunOutcome, kept: Kept = NOTHING_KEPT
-) -> SeenTable:
-    """Describe one table, read its boosts, and throttles of those of its targets that may have throttled.
-
-    Raises:
-        TableNotFoundError: The table does not exist any more.
-        TableBusyError: DynamoDB did not answer.
-        TableRefusedError: DynamoDB rejects the call.
-    """
-    return observe_table(
-        region,
-        due.scaled,
-        region.describe_table(due.scaled.table),
-        due.names(),
-        gathered.registered,
-        gathered.consumed,
-        gathered.clock,
-        kept,
-        outcome,
-    )
 
 
 def _due_tables(

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from highwater.aws.observe import NOTHING_KEPT, Kept
+from highwater.aws.observe import NOTHING_KEPT, Kept, observe_table
 from highwater.aws.parameters import ScaledPlans
 from highwater.aws.region import AwsRegion
 from highwater.aws.tables import TableBusyError
@@ -16,7 +16,7 @@ from highwater.core.scaler import ScaledPlan, review
 from highwater.core.scaler.attention import is_other_scalers_tick
 from highwater.handlers.scaler.apply import Application
 from highwater.handlers.scaler.event import ALARM, TICK, ScalerEvent
-from highwater.handlers.scaler.gather import DueTable, GatheredRegion, RunOutcome, gather_region, see_table
+from highwater.handlers.scaler.gather import DueTable, GatheredRegion, RunOutcome, gather_region
 
 _KEPT = timedelta(minutes=5)
 _MOST_READ_ALWAYS = 200
@@ -242,8 +242,11 @@ class ScalerRun:
         if self.remaining_seconds() <= 0:
             raise _OutOfTimeError
         outcome = RunOutcome()
-        seen = see_table(region, due, gathered, outcome, self.kept)
-        reviewed = review(due.scaled, seen, gathered.clock)
+        scaled = due.scaled
+        described = region.describe_table(scaled.table)
+        registered, consumed, clock = gathered.registered, gathered.consumed, gathered.clock
+        seen = observe_table(region, scaled, described, due.names(), registered, consumed, clock, self.kept, outcome)
+        reviewed = review(scaled, seen, clock)
         dry_run = self.options.dry_run
         return Application(region, gathered, seen, reviewed, dry_run, self.pause, outcome, self.kept).apply()
 
