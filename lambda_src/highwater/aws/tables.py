@@ -148,8 +148,8 @@ def describe_table(dynamodb: DynamoDBClient, name: str) -> DescribedTable:
         arn=table["TableArn"],
         is_active=(table["TableStatus"] == "ACTIVE" or (bool(building) and table["TableStatus"] == "UPDATING"))
         and all(index.get("IndexStatus") == "ACTIVE" for name, index in indexes.items() if name not in building),
-        capacities={key: _capacity(resource) for key, resource in resources.items()},
-        marks={key: _mark(resource) for key, resource in resources.items()},
+        capacities={key: _units(each, "ProvisionedThroughput", "CapacityUnits") for key, each in resources.items()},
+        marks={key: _units(each, "WarmThroughput", "UnitsPerSecond") for key, each in resources.items()},
         budgets={key: _budget(resource) for key, resource in resources.items()},
         increased={key: _last_increase(resource) for key, resource in resources.items()},
         building=building,
@@ -226,14 +226,10 @@ def _translated(error: ClientError) -> Exception:
     return TableRefusedError(text or code)
 
 
-def _capacity(resource: Any) -> Units:
-    throughput = resource.get("ProvisionedThroughput", {})
-    return Units(int(throughput.get("ReadCapacityUnits", 0)), int(throughput.get("WriteCapacityUnits", 0)))
-
-
-def _mark(resource: Any) -> Units:
-    warm = resource.get("WarmThroughput", {})
-    return Units(int(warm.get("ReadUnitsPerSecond", 0)), int(warm.get("WriteUnitsPerSecond", 0)))
+def _units(resource: Any, member: str, ending: str) -> Units:
+    """Return the units of a member of DescribeTable's answer, 0 where it has none."""
+    found = resource.get(member, {})
+    return Units(int(found.get(f"Read{ending}", 0)), int(found.get(f"Write{ending}", 0)))
 
 
 def _is_warming(resource: Any) -> bool:
