@@ -9,6 +9,7 @@ import aws_cdk as cdk
 import jsii
 from constructs import Construct, IConstruct, IValidation
 
+from cdk_highwater.iam import alarms_arn, path_arns, table_arn, targets_arn, wakes_arn
 from highwater.core import Finding, Severity
 from highwater.core.names import boost_caps_path, plans_path
 
@@ -109,8 +110,8 @@ _ALARMS = "Application Auto Scaling requires these permissions for all alarms of
 _PLANS = "Stacks may add tables later, so the role covers all plans below the path of one scaler, and nothing else."
 _CAPS = "Stacks may grant boosts later, so the role covers all grants of one coordinator, and nothing else."
 _WAKES = "Each boost has a schedule of its own; the role covers those of the coordinator's own group, and nothing else."
-_EXECUTIONS = "Each worker is an execution with an id of its own; the role covers those of its own state machine only."
-_OBJECTS = (
+EXECUTIONS = "Each worker is an execution with an id of its own; the role covers those of its own state machine only."
+OBJECTS = (
     "Each execution may name an object, and writes its rejected lines; the role covers keys of one prefix for each."
 )
 _TAGGED = "A condition limits the actions to tables with the tag highwater:managed."
@@ -161,43 +162,35 @@ QUEUE_RULES: Final = {
 }
 
 
+def wildcard_rules(stack: cdk.Stack, arns: Iterable[str], reason: str) -> dict[str, str]:
+    """Return the rules and the reason for a role with permissions for these *arns*, which have wildcards."""
+    return {f"AwsSolutions::AwsSolutions-IAM5[Resource::{_flat(stack.resolve(arn))}]": reason for arn in arns}
+
+
 def role_rules(stack: cdk.Stack, regions: Iterable[str | None] = (None,)) -> dict[str, str]:
     """Return the rules and reasons for a role that sets floors in *regions*, `None` for the stack's own."""
     rules = dict(_ROLE_RULES)
     for region in regions:
-        rules[_all_of(stack, "application-autoscaling", "scalable-target/*", region)] = _TARGETS
-        rules[_all_of(stack, "cloudwatch", "alarm:*", region)] = _ALARMS
+        rules |= wildcard_rules(stack, [targets_arn(stack, region)], _TARGETS)
+        rules |= wildcard_rules(stack, [alarms_arn(stack, region=region)], _ALARMS)
     return rules
 
 
 def plans_rules(stack: cdk.Stack, scaler: str) -> dict[str, str]:
     """Return the rule and reason for a role that reads or changes the plans of *scaler*."""
-    return {_all_of(stack, "ssm", f"parameter{plans_path(scaler)}*", None): _PLANS}
+    return wildcard_rules(stack, path_arns(stack, plans_path(scaler))[1:], _PLANS)
 
 
 def scaler_role_rules(stack: cdk.Stack, scaler: str, regions: Iterable[str | None] = (None,)) -> dict[str, str]:
     """Return the rules and reasons for the role of *scaler*, which may find tagged tables in *regions*."""
     rules = role_rules(stack, regions) | plans_rules(stack, scaler)
-    return rules | {_all_of(stack, "dynamodb", "table/*", region): _TAGGED for region in regions}
+    return rules | wildcard_rules(stack, [table_arn(stack, "*", region) for region in regions], _TAGGED)
 
 
 def boost_role_rules(stack: cdk.Stack, coordinator: str, wakes_group: str) -> dict[str, str]:
     """Return the rules and reasons for the role of a function that serves boosts."""
-    return {
-        _all_of(stack, "ssm", f"parameter{boost_caps_path(coordinator)}*", None): _CAPS,
-        _all_of(stack, "scheduler", f"schedule/{wakes_group}/*", None): _WAKES,
-    }
-
-
-def executions_rules(stack: cdk.Stack, machine: str, label: str) -> dict[str, str]:
-    """Return the rules and reasons for the role of a state machine whose Map state *label* starts executions of it."""
-    resources = (f"execution:{machine}:*", f"execution:{machine}/{label}:*")
-    return {_all_of(stack, "states", resource, None): _EXECUTIONS for resource in resources}
-
-
-def objects_rules(stack: cdk.Stack, arns: Iterable[str]) -> dict[str, str]:
-    """Return the rules and reasons for the role of a function that reads or writes the objects with these *arns*."""
-    return {f"AwsSolutions::AwsSolutions-IAM5[Resource::{_flat(stack.resolve(arn))}]": _OBJECTS for arn in arns}
+    caps = wildcard_rules(stack, path_arns(stack, boost_caps_path(coordinator))[1:], _CAPS)
+    return caps | wildcard_rules(stack, [wakes_arn(stack, wakes_group)], _WAKES)
 
 
 def _flat(value: object) -> str:
@@ -208,15 +201,6 @@ def _flat(value: object) -> str:
     if function == "Fn::Join":
         return str(argument[0]).join(_flat(part) for part in argument[1])
     return f"<{'.'.join(argument)}>" if function == "Fn::GetAtt" else f"<{argument}>"
-
-
-def _all_of(stack: cdk.Stack, service: str, resource: str, region: str | None) -> str:
-    """Return the id of the cdk-nag rule for a wildcard, with unresolved parts of the ARN in angle brackets."""
-    partition = "<AWS::Partition>" if cdk.Token.is_unresolved(stack.partition) else stack.partition
-    account = "<AWS::AccountId>" if cdk.Token.is_unresolved(stack.account) else stack.account
-    own_region = "<AWS::Region>" if cdk.Token.is_unresolved(stack.region) else stack.region
-    arn = f"arn:{partition}:{service}:{region or own_region}:{account}:{resource}"
-    return f"AwsSolutions::AwsSolutions-IAM5[Resource::{arn}]"
 
 
 def acknowledge(scope: IConstruct, rules: Mapping[str, str]) -> None:

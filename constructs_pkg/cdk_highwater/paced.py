@@ -19,12 +19,13 @@ from cdk_highwater.findings import require, require_budget, require_number, requ
 from cdk_highwater.grants import grant_table, require_grantee, subject_of_table
 from cdk_highwater.iam import role_for
 from cdk_highwater.nag import (
+    EXECUTIONS,
     INLINE_RULES,
     LOAD_FUNCTION_RULES,
     MACHINE_RULES,
+    OBJECTS,
     acknowledge,
-    executions_rules,
-    objects_rules,
+    wildcard_rules,
 )
 from highwater.core.findings import shown
 from highwater.core.jobs import MOST_JOB_SEGMENTS, OTHER_KINDS
@@ -170,14 +171,15 @@ class PacedJob(Construct):
             return self._stack.format_arn(service="states", resource=resource, resource_name=name, arn_format=style)
 
         # AWS Step Functions Developer Guide, "IAM policies for using Distributed Map states" (read 2026-11)
+        executions, of_map = arn("execution", f"{self._name}:*"), arn("execution", f"{self._name}/{_MAP}:*")
         for act, resource in (
             (["lambda:InvokeFunction"], function),
             (["states:StartExecution"], arn("stateMachine", self._name)),
-            (["states:DescribeExecution", "states:StopExecution"], arn("execution", f"{self._name}:*")),
-            (["states:RedriveExecution"], arn("execution", f"{self._name}/{_MAP}:*")),
+            (["states:DescribeExecution", "states:StopExecution"], executions),
+            (["states:RedriveExecution"], of_map),
         ):
             role.add_to_policy(iam.PolicyStatement(actions=act, resources=[resource]))
-        acknowledge(role, INLINE_RULES | executions_rules(self._stack, self._name, _MAP))
+        acknowledge(role, INLINE_RULES | wildcard_rules(self._stack, [executions, of_map], EXECUTIONS))
         return role
 
 
@@ -349,7 +351,7 @@ class PacedLoad(PacedJob):
         iam.Grant.add_to_principal_or_resource(grantee=function, actions=[action], resource_arns=arns, resource=bucket)
         if bucket.encryption_key is not None:
             bucket.encryption_key.grant(function, key_action)
-        acknowledge(function.role or function, objects_rules(self._stack, arns))
+        acknowledge(function.role or function, wildcard_rules(self._stack, arns, OBJECTS))
 
 
 def _require_common(
