@@ -13,10 +13,10 @@ from highwater.core.scaler.burst import (
     capacity_for_spikes,
     capacity_to_carry,
     drains,
+    expected_drain,
     has_spikes,
     highest_average,
     is_expected,
-    is_expected_so_far,
     without_spikes,
 )
 
@@ -143,12 +143,19 @@ def test_drain_is_expected_if_it_is_like_those_before_and_the_bucket_serves_them
     assert not is_expected([*until_now, SPIKE], 11, 300), "it lasts longer"
     assert not is_expected(HOUR[:31], 11, 300), "the first"
     assert is_expected([BASE], 11, 60), "no drain"
-    assert is_expected_so_far([*HOUR, *HOUR[:30]], [SPIKE // 2], 11, 300)
-    assert not is_expected_so_far([*HOUR, *HOUR[:30]], [SPIKE * 2], 11, 300)
-    assert not is_expected_so_far([BASE] * 60, [700], 11, 300)
-    # 240 units above capacity in a minute, where the spike was 2,640
-    assert is_expected_so_far([*HOUR, *HOUR[:30]], [900], 11, 300)
-    assert not is_expected_so_far([*HOUR, *HOUR[:30]], [900, 900], 11, 300), "spikes took a minute"
+
+
+def test_drain_under_way_is_expected_to_be_like_the_largest_of_the_last_three() -> None:
+    before = [*HOUR, *HOUR[:30]]
+    # 2,640 units above a capacity of 660 a minute, and a tenth
+    assert expected_drain(before, [], 11) == 2_904
+    assert expected_drain(before, [660 + 2_904], 11) == 2_904
+    assert expected_drain(before, [660 + 2_905], 11) is None, "it is larger"
+    assert expected_drain(before, [900, 900], 11) is None, "spikes took a minute"
+    assert expected_drain([*before, 900], [], 11) == 2_904 - 240, "what it took until CloudWatch's newest minute"
+    assert expected_drain([BASE] * 60, [700], 11) is None, "the first"
+    small, large = [*[BASE] * 20, 700], [*[BASE] * 20, SPIKE]
+    assert [expected_drain([*large, *small * times, BASE], [], 11) for times in (2, 3)] == [2_904, 44]
 
 
 def test_past_matters_after_a_spike_and_to_fleets_that_pulse() -> None:

@@ -55,20 +55,33 @@ def test_surge_that_the_bucket_outlasts_buys_nothing() -> None:
     assert decided(pulsed(steady(100), told(*[1_000] * (_SINCE - 1), 2_400)), FLOOR).granted == 120
 
 
-def test_surge_is_met_within_what_target_tracking_would_raise_to_whatever_is_regretted() -> None:
-    regret = Regret(143, 4_123, 2_900, 7)
-    surge = replace(steady(100), regret=regret)
-    # the minute under way alone does not tell what target tracking will do
+# 600 units a second, for a minute in each of three half hours
+_SPIKY = steady(100, last=[36_000, *[6_000] * 29] * 3)
+
+
+def test_surge_like_those_that_are_regretted_is_met_as_target_tracking_would_meet_it() -> None:
+    spiky = replace(_SPIKY, regret=Regret(143, 4_123, 2_900, 7))
     begun = told(*[1_000] * (_SINCE - 3), 6_000, 6_000, 6_000)
-    assert decided(pulsed(surge, begun)).granted == 143
-    # a minute of 600 units a second, which CloudWatch does not have yet, and 40 seconds: 24,000 units at 70 %
-    goes_on = told(*[1_000] * (_SINCE - 10), *[6_000] * 10)
-    assert decided(pulsed(surge, goes_on)).granted == 572
-    # two whole ones: as without regret
-    assert decided(pulsed(surge, told(*[6_000] * _SINCE))).granted == 619
+    assert decided(pulsed(spiky, begun)).granted == 143
+    assert decided(pulsed(_SPIKY, begun)).granted == 619, "and without regret"
+    # two minutes of more than 70 % of 143: 24,000 units at 70 %, and so far no more above it than the spikes were
+    longer = told(*[1_000] * (_SINCE - 6), *[6_000] * 6)
+    assert decided(pulsed(spiky, longer)).granted == 572
+
+
+def test_surge_that_is_larger_or_longer_than_those_before_is_met_whatever_is_regretted() -> None:
+    regret = Regret(143, 4_123, 2_900, 7)
+    larger = told(*[1_000] * (_SINCE - 3), 6_000, 6_000, 30_000)
+    assert decided(pulsed(replace(_SPIKY, regret=regret), larger)).granted == 3_093
+    # there was none before
+    surge = replace(steady(100), regret=regret)
+    assert decided(pulsed(surge, told(*[1_000] * (_SINCE - 3), 6_000, 6_000, 6_000))).granted == 619
+    # 200 units a second, which a bucket of 143 outlasts
+    calm = told(*[1_000] * (_SINCE - 3), 2_000, 2_000, 2_000)
+    assert decided(pulsed(surge, calm)).granted == 120
     # what part of the fleet it is, nobody knows
     unknown = told(*[6_000] * 10, minutes=0)
-    assert decided(pulsed(surge, unknown)).granted == 143
+    assert decided(pulsed(surge, unknown)).granted == 619
 
 
 def test_surge_that_the_bucket_does_not_outlast_is_met_at_once() -> None:

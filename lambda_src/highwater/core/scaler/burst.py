@@ -245,26 +245,38 @@ def is_expected(consumed: Sequence[int | None], capacity_units: int, burst_secon
     if not found:
         return True
     now = found.pop()
-    return _serves(_before(found, now.highest_units), now, capacity_units, burst_seconds)
+    most = _most_of(_before(found, now.highest_units), now)
+    return most is not None and most <= capacity_units * burst_seconds
 
 
-def is_expected_so_far(
-    consumed: Sequence[int | None], later: Sequence[int], capacity_units: int, burst_seconds: int
-) -> bool:
-    """Whether the drain under way, known from pulses, is no larger and no longer than the last ones that were served.
+def expected_drain(consumed: Sequence[int | None], later: Sequence[int], capacity_units: int) -> int | None:
+    """Return the units that the drain under way will take from the bucket after the minutes *consumed*.
+
+    It is expected to take as much as the largest of the last three, and a tenth more.
 
     Args:
         consumed: Units consumed in each minute that CloudWatch has, oldest first.
-        later: Units asked for in each minute after them; the newest minute is not over.
+        later: Units asked for in each minute after them, known from pulses; the newest minute is not over.
         capacity_units: Provisioned units per second.
-        burst_seconds: How many seconds of burst are believed.
+
+    Returns:
+        `None` for a drain that is larger or longer than these three, or if there were none that were over within ten
+        minutes.
     """
+    newest = consumed[-_SPIKE_MINUTES:]
+    taken, _ = _drain_so_far(newest, capacity_units)
+    excess, minutes = _drain_so_far((*newest, *later), capacity_units)
+    most = _most_of(drains(consumed, capacity_units)[-_SPIKES_BEFORE:], BucketDrain(excess, minutes, 0, 0))
+    return None if most is None else most - taken
+
+
+def _drain_so_far(demand: Sequence[int | None], capacity_units: int) -> tuple[int, int]:
+    """Return the units that the drain at the end of *demand* took from the bucket, and its minutes."""
     excess = minutes = 0
-    for units in (*consumed[-_SPIKE_MINUTES:], *later):
+    for units in demand:
         excess = max(0, excess + (units or 0) - 60 * capacity_units)
         minutes = minutes + 1 if excess else 0
-    found = drains(consumed, capacity_units)[-_SPIKES_BEFORE:]
-    return _serves(found, BucketDrain(excess, minutes, 0, 0), capacity_units, burst_seconds)
+    return excess, minutes
 
 
 def _used(burst_seconds: int) -> int:
@@ -285,10 +297,10 @@ def _are_spikes(found: Sequence[BucketDrain]) -> bool:
     return bool(found) and max(drain.minutes for drain in found) <= _SPIKE_MINUTES
 
 
-def _serves(found: Sequence[BucketDrain], now: BucketDrain, capacity_units: int, burst_seconds: int) -> bool:
-    """Whether the bucket serves the drains *found*, and the one under way is no larger."""
+def _most_of(found: Sequence[BucketDrain], now: BucketDrain) -> int | None:
+    """Return the most units that a drain like those *found* takes; `None` if they are no spikes, or *now* is larger."""
     if not _are_spikes(found):
-        return False
+        return None
     most = max(drain.excess_units for drain in found) * _MORE_PERCENT // 100
     longest = max(drain.minutes for drain in found)
-    return now.minutes <= longest and now.excess_units <= most <= capacity_units * burst_seconds
+    return most if now.minutes <= longest and now.excess_units <= most else None

@@ -12,9 +12,9 @@ from highwater.core.scaler.burst import (
     CAPACITY_MINUTES,
     capacity_for_spikes,
     capacity_to_carry,
+    expected_drain,
     highest_average,
     is_expected,
-    is_expected_so_far,
     without_spikes,
 )
 from highwater.core.scaler.decision import Decision, Limit, LimitCode
@@ -206,7 +206,8 @@ def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, se
     is_throttled = any(seen.throttled_units[-_THROTTLED_MINUTES:])
     lasts = fresh.lasts(capacity, seconds)
     if not lasts and not fresh.was_refused and not is_throttled:
-        lasts = is_expected_so_far(seen.known_units[:], fresh.minutes, capacity, fresh.burst_seconds)
+        expected = expected_drain(seen.known_units[:], fresh.minutes, capacity)
+        lasts = expected is not None and expected <= fresh.counted_level_units
     if not lasts:
         why = "requests were refused" if fresh.is_refused else f"the burst bucket does not last {seconds} s"
         answer.become(max(answer.units, enough), LimitCode.BUCKET, f"the fleet asks for {now_at} and {why}")
@@ -282,7 +283,8 @@ def decide(
        effect, unless the surge is like earlier ones that the bucket served; where it would last, nothing is raised,
        and lowered only as far as it still lasts;
     5. regret: no more than target tracking would have, where the last day cost clearly more than that, for throttles
-       that are not worth it; within an hour that is paid for, nothing is lowered for it;
+       that are not worth it; within an hour that is paid for, nothing is lowered for it, and a surge that is larger or
+       longer than the last spikes is met;
     6. tolerance: a value only a little lower than the current one leaves it;
     7. missing data: without fresh data the value may rise and never falls, as missing data is not zero;
     8. baseline and boosts: never below the plan, and boosts on top; not lower while the leases cannot be read;
@@ -439,6 +441,8 @@ def _mind_regret(
     most = regret.most_units(settings.throttle_price_requests, [units or 0 for units in newest])
     if most is None:
         return
+    if fresh is not None and _is_new_surge(fresh, settings, state, seen, most):
+        return
     if now.minute < settings.lower_from_minute:
         # an hour is billed at its highest value
         most = max(most, state.current_without_boosts)
@@ -447,6 +451,13 @@ def _mind_regret(
         f"would have throttled {regret.native_throttled_units:,} units: more is not worth its price"
     )
     answer.become(min(answer.units, most), LimitCode.REGRET, sentence)
+
+
+def _is_new_surge(fresh: Fresh, settings: ScalerSettings, state: TargetState, seen: Observation, units: int) -> bool:
+    """Whether the fleet's surge would empty the bucket of a capacity of *units*, and is unlike what was regretted."""
+    if fresh.lasts(units, help_seconds(settings.mode, fresh.rate, state.mark_units)):
+        return False
+    return expected_drain(seen.known_units[:], fresh.minutes, units) is None
 
 
 def _tolerate(answer: Answer, state: TargetState) -> None:
