@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from highwater import PacedWorkError, PaceError, Pacer
-from highwater.bulk.adaptive import FollowedRate, follow
+from highwater.bulk.adaptive import FollowedRate, TableShows
 from highwater.bulk.budget import Paid
 from highwater.client.hooks import RefusalKind, Throttle
 from highwater.core import Dimension
@@ -73,11 +73,18 @@ class Account:
             raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "Ask")
 
 
-def followed(account: Account, rate: float | str, clock: Clock, start: Start = Start.SLOW, **more: Any) -> FollowedRate:
-    arguments: dict[str, Any] = {"dimension": WRITE, "allow_throttles": False, **more}
-    made = follow(clock.pacer(), rate, table="orders", client=account, session=account, start=start, **arguments)
-    made.clock = lambda: T0 + clock.now / SECOND
-    return made
+def followed(
+    account: Account,
+    rate: float | str,
+    clock: Clock,
+    start: Start = Start.SLOW,
+    dimension: Dimension = WRITE,
+    **more: Any,
+) -> FollowedRate:
+    shows = TableShows(table="orders", dimension=dimension, client=account, session=account)
+    return FollowedRate(
+        pacer=clock.pacer(), wanted=rate, shows=shows, start=start, clock=lambda: T0 + clock.now / SECOND, **more
+    )
 
 
 def rates(pacer: Pacer) -> tuple[float | None, float | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 import re
 import threading
 import time
@@ -12,12 +13,22 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from functools import cached_property
+from typing import Any, ClassVar, Final
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from highwater.bulk.budget import LEAST_RATE, PacedWorkError, PaceError, Pacer, describe_table
+from highwater.bulk.budget import (
+    LEAST_RATE,
+    PacedWorkError,
+    PaceError,
+    Pacer,
+    describe_table,
+    paced_client,
+    pacer_for,
+)
+from highwater.bulk.in_flight import MOST_AT_FIRST, MOST_IN_FLIGHT, InFlight
 from highwater.client.boost import boost
 from highwater.client.coordinator import BoostError
 from highwater.core.names import TargetName
@@ -26,19 +37,6 @@ from highwater.core.units import Dimension
 
 _LOG: Final = logging.getLogger("highwater.pace")
 _METRIC_MINUTES: Final = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Scaling:
-    """How auto scaling scales a table or index; `None` where it does not, or where the caller may not read it.
-
-    Attributes:
-        ceiling: The most units per second that it provisions.
-        target_percent: Its target utilization.
-    """
-
-    ceiling: int | None = None
-    target_percent: int | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,8 +83,11 @@ class TableShows:
         # reads of a local index consume the table's capacity
         return {index: found[index]} if index in found else {None: found[None]}
 
-    def scaling(self, index: str | None) -> Scaling:
-        """Return how auto scaling scales a target."""
+    def scaling(self, index: str | None) -> tuple[int | None, int | None]:
+        """Return the most units per second to which auto scaling scales a target, and its target utilization.
+
+        `None` for each where it does not scale the target, or where the caller may not read it.
+        """
         name = TargetName(self.table, index, self.dimension)
         asked: Any = {"ServiceNamespace": "dynamodb", "ScalableDimension": name.scalable_dimension}
         try:
@@ -95,11 +96,10 @@ class TableShows:
             policies = client.describe_scaling_policies(ResourceId=name.resource_id, **asked)["ScalingPolicies"]
         except (ClientError, BotoCoreError) as error:
             self._tell("application-autoscaling", "how it is scaled is not known", error)
-            return Scaling()
+            return None, None
         tracking = [each["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] for each in policies]
-        return Scaling(
-            int(targets[0]["MaxCapacity"]) if targets else None, round(float(tracking[0])) if tracking else None
-        )
+        ceiling = int(targets[0]["MaxCapacity"]) if targets else None
+        return ceiling, round(float(tracking[0])) if tracking else None
 
     def consumed(self, index: str | None, now: float) -> Mapping[int, float] | None:
         """Return a target's consumed units by minute since 1970, of the last ten minutes as far as CloudWatch has them.
@@ -154,61 +154,25 @@ _LEASE_MINUTES: Final = 15
 _SHARE: Final = re.compile(r"([0-9]{1,3})%")
 
 
-def goal_of(rate: float | str, start: Start, what: str) -> RateGoal:
-    """Return the goal for *rate*: units per second, or a share such as `"50%"`.
-
-    Raises `PaceError`, whose message begins with *what*, for anything else.
-    """
-    is_slow = start is not Start.FULL
-    if isinstance(rate, str):
-        share = _SHARE.fullmatch(rate.strip())
-        if share is None or not 1 <= int(share[1]) <= 100:
-            raise PaceError(
-                f"{what}: got {rate!r}, allowed: units per second, or a share of the provisioned capacity from '1%' to "
-                "'100%'"
-            )
-        return RateGoal(percent=int(share[1]), is_slow=is_slow)
-    if not LEAST_RATE <= rate < float("inf"):
-        raise PaceError(f"{what}: got {rate:g}, allowed: {LEAST_RATE} or more units per second")
-    return RateGoal(milliunits=round(rate * MILLIUNITS), is_slow=is_slow)
-
-
 def check_rate(rate: float | str, start: Start, dimension: Dimension) -> RateGoal:
-    """Return the goal for *rate* with this start; raises `PaceError` for a rate that is not valid with it."""
-    goal = goal_of(rate, start, f"{dimension} rate")
-    if start is Start.BOOSTED and goal.milliunits is None:
-        raise PaceError(f"{dimension} rate: got {rate!r} with a boost; give the units per second to ask for")
-    return goal
+    """Return the goal for *rate*, units per second or a share such as `"50%"`, with this start.
 
-
-def follow(
-    pacer: Pacer,
-    rate: float | str,
-    *,
-    table: str,
-    dimension: Dimension,
-    client: Any,
-    start: Start,
-    allow_throttles: bool,
-    index: str | None = None,
-    coordinator: str | None = None,
-    session: Any = None,
-) -> FollowedRate:
-    """Return the context manager that keeps work at *rate*; raises `PaceError` for a rate that is not valid."""
-    goal = check_rate(rate, start, dimension)
-    units = None
-    if start is Start.BOOSTED and goal.milliunits is not None:
-        units = max(-(-goal.milliunits // MILLIUNITS), 1)
-    shows = TableShows(table=table, dimension=dimension, client=client, session=session)
-    return FollowedRate(
-        pacer=pacer,
-        goal=goal,
-        shows=shows,
-        index=index,
-        boost_units=units,
-        coordinator=coordinator,
-        allow_throttles=allow_throttles,
-    )
+    Raises `PaceError` for anything else, and for a share with a boost.
+    """
+    what, is_slow = f"{dimension} rate", start is not Start.FULL
+    if not isinstance(rate, str):
+        if not LEAST_RATE <= rate < float("inf"):
+            raise PaceError(f"{what}: got {rate:g}, allowed: {LEAST_RATE} or more units per second")
+        return RateGoal(milliunits=round(rate * MILLIUNITS), is_slow=is_slow)
+    share = _SHARE.fullmatch(rate.strip())
+    if share is None or not 1 <= int(share[1]) <= 100:
+        raise PaceError(
+            f"{what}: got {rate!r}, allowed: units per second, or a share of the provisioned capacity from '1%' to "
+            "'100%'"
+        )
+    if start is Start.BOOSTED:
+        raise PaceError(f"{what}: got {rate!r} with a boost; give the units per second to ask for")
+    return RateGoal(percent=int(share[1]), is_slow=is_slow)
 
 
 def read_start(start: Start | str) -> Start:
@@ -225,28 +189,36 @@ class FollowedRate:
 
     Attributes:
         pacer: Has the budgets.
-        goal: The rate that was asked for.
+        wanted: The rate that was asked for: units per second, or a share of the provisioned capacity such as `"50%"`.
         shows: Reads the table's capacity and metrics.
-        index: The index that is read, `None` for the table.
-        boost_units: Units per second to request from a coordinator before the work starts; `None` for no boost.
-        coordinator: Name or URL of the coordinator. By default the only one.
+        start: Whether the work begins at the whole rate, slowly, or after a boost from a coordinator.
         allow_throttles: Whether the rates stay as they are when requests are throttled.
+        index: The index that is read, `None` for the table.
+        coordinator: Name or URL of the coordinator. By default the only one.
         clock: Seconds since 1970.
         looks_every: Seconds between two reads of the table's state.
+
+    Raises:
+        PaceError: The rate is not valid.
     """
 
     pacer: Pacer
-    goal: RateGoal
+    wanted: float | str
     shows: TableShows
-    index: str | None = None
-    boost_units: int | None = None
-    coordinator: str | None = None
+    start: Start
     allow_throttles: bool = False
+    index: str | None = None
+    coordinator: str | None = None
     clock: Callable[[], float] = lambda: time.time()
     looks_every: float = _LOOKS_EVERY
+    _goal: RateGoal = field(init=False)
     _watched: dict[str | None, _Watched] = field(default_factory=dict)
     _ended: threading.Event = field(default_factory=threading.Event)
     _stack: ExitStack = field(default_factory=ExitStack)
+
+    def __post_init__(self) -> None:
+        """Raise `PaceError` for a rate that is not valid with this start."""
+        self._goal = check_rate(self.wanted, self.start, self.shows.dimension)
 
     def __enter__(self) -> FollowedRate:
         """Request a boost if there is to be one, set the first rates, and adapt them every 15 seconds from then on.
@@ -256,8 +228,8 @@ class FollowedRate:
         table, dimension = self.shows.table, self.shows.dimension
         if self.allow_throttles:
             self.pacer.ignore_throttles(table, dimension)
-        if not self.goal.follows:
-            self.pacer.limit(table, dimension, (self.goal.milliunits or 0) / MILLIUNITS)
+        if not self._goal.follows:
+            self.pacer.limit(table, dimension, (self._goal.milliunits or 0) / MILLIUNITS)
             return self
         self._boost()
         try:
@@ -278,25 +250,24 @@ class FollowedRate:
 
     def rate(self) -> float:
         """Return the goal in units per second now; raises `PacedWorkError` if the table cannot be described."""
-        if self.goal.milliunits is not None:
-            return self.goal.milliunits / MILLIUNITS
+        if self._goal.milliunits is not None:
+            return self._goal.milliunits / MILLIUNITS
         provisioned = self.shows.provisioned(self.index)
-        return self.goal.rate_at(provisioned.get(self.index, provisioned.get(None, 0))) / MILLIUNITS
+        return self._goal.rate_at(provisioned.get(self.index, provisioned.get(None, 0))) / MILLIUNITS
 
     def beat(self) -> None:
         """Read the table's state and set the rates; raises `PacedWorkError` if the table cannot be described."""
-        now = self.clock()
-        table, dimension = self.shows.table, self.shows.dimension
+        now, table, dimension = self.clock(), self.shows.table, self.shows.dimension
         for index, units in self.shows.provisioned(self.index).items():
             watched = self._watched.get(index)
             if watched is None:
-                watched = self._watched[index] = _Watched(Follower(self.goal))
+                watched = self._watched[index] = _Watched(Follower(self._goal))
             if now - watched.asked_at >= _ASKS_EVERY:
                 watched.asked_at = now
                 watched.newest = self.shows.consumed(index, now)
             if now - watched.scaling_at >= _SCALING_EVERY:
                 watched.scaling_at = now
-                watched.scaling = self.shows.scaling(index)
+                watched.ceiling, watched.target_percent = self.shows.scaling(index)
             spent, refused = self.pacer.spent(table, index, dimension)
             nanoseconds = round(now * 1_000_000_000)
             if refused > watched.refused and not self.allow_throttles:
@@ -309,28 +280,28 @@ class FollowedRate:
                 self.pacer.limit(table, dimension, rate / MILLIUNITS)
             else:
                 self.pacer.limit_index(table, index, dimension, rate / MILLIUNITS)
-            is_held_back = self.goal.is_slow and rate < self.goal.rate_at(units)
+            is_held_back = self._goal.is_slow and rate < self._goal.rate_at(units)
             if is_held_back and watched.follower.is_still(nanoseconds) and not watched.is_told_still:
                 watched.is_told_still = True
                 _LOG.warning("%s has stayed at %d units/s: nothing seems to scale it", self._label(index), units)
 
     def _boost(self) -> None:
-        if self.boost_units is None:
+        if self.start is not Start.BOOSTED or self._goal.milliunits is None:
             return
-        table, dimension = self.shows.table, self.shows.dimension
-        asked: Any = {f"{dimension}_rate": self.boost_units, "index": self.index}
+        units: Any = {f"{self.shows.dimension}_rate": max(-(-self._goal.milliunits // MILLIUNITS), 1)}
         wanted = boost(
-            table,
+            self.shows.table,
             minutes=_LEASE_MINUTES,
             reason="paced work",
+            index=self.index,
             coordinator=self.coordinator,
             session=self.shows.session,
-            **asked,
+            **units,
         )
         try:
             self._stack.enter_context(wanted)
         except BoostError as error:
-            _LOG.warning("%s: no boost, so the work starts slowly: %s", table, error)
+            _LOG.warning("%s: no boost, so the work starts slowly: %s", self.shows.table, error)
 
     def _warn(self) -> None:
         for index, watched in self._watched.items():
@@ -339,7 +310,7 @@ class FollowedRate:
                     "%s: %d %% of the provisioned capacity is not below auto scaling's target of %d %%: the work "
                     "itself drives the capacity up, to the ceiling",
                     self._label(index),
-                    self.goal.percent,
+                    self._goal.percent,
                     watched.shown.target_percent or USUAL_TARGET_PERCENT,
                 )
 
@@ -363,7 +334,8 @@ class _Watched:
     """The newest state of one table or index; `own` is a list of times and this work's consumption up to each."""
 
     follower: Follower
-    scaling: Scaling = field(default_factory=Scaling)
+    ceiling: int | None = None
+    target_percent: int | None = None
     newest: Any = None
     own: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=80))
     shown: Shown | None = None
@@ -373,12 +345,7 @@ class _Watched:
     is_told_still: bool = False
 
     def show(self, units: int) -> Shown:
-        return Shown(
-            provisioned=units,
-            ceiling=self.scaling.ceiling,
-            target_percent=self.scaling.target_percent,
-            others=self._others(),
-        )
+        return Shown(provisioned=units, ceiling=self.ceiling, target_percent=self.target_percent, others=self._others())
 
     def _others(self) -> int | None:
         """Return the others' consumption in the busiest of the newest minutes, in thousandths of a unit per second."""
@@ -400,3 +367,56 @@ class _Watched:
             if before <= at <= after:
                 return less + (more - less) * (at - before) / max(after - before, 1e-9)
         return float(self.own[-1][1])
+
+
+class PacedWork:
+    """What a scan of a table and writes to one have in common; each of them declares the attributes as arguments.
+
+    `_what` is the work's name in messages of errors, `_dimension` that of its rate, which is the argument of that name.
+    """
+
+    _what: ClassVar[str]
+    _dimension: ClassVar[Dimension]
+    table: str
+    start: Start | str
+    allow_throttles: bool
+    coordinator: str | None
+    index: str | None = None
+    workers: int | None
+    session: Any
+    pacer: Pacer | None
+    budget: str | None
+
+    @cached_property
+    def client(self) -> Any:
+        """The DynamoDB client of the work, without retries."""
+        return paced_client(self.session)
+
+    @cached_property
+    def followed(self) -> FollowedRate:
+        """Adapts the budget to the table while the work runs."""
+        return FollowedRate(
+            pacer=pacer_for(self._what, self.pacer, self.budget, self.session, self.coordinator),
+            wanted=getattr(self, self._dimension),
+            shows=TableShows(table=self.table, dimension=self._dimension, client=self.client, session=self.session),
+            start=read_start(self.start),
+            allow_throttles=self.allow_throttles,
+            index=self.index,
+            coordinator=self.coordinator,
+        )
+
+    @cached_property
+    def rate(self) -> float:
+        """The rate that was asked for, in units per second; a share is taken of the present capacity."""
+        return self.followed.rate()
+
+    def _workers_at_first(self, expected: float) -> int:
+        """Return how many requests are under way at once before a latency is measured: *expected* unless given."""
+        return self.workers or min(max(math.ceil(expected), 1), MOST_AT_FIRST)
+
+    def _in_flight(self, at_first: int) -> InFlight:
+        """Return the number of requests that may be under way at once, which begins with *at_first*."""
+        pacer = self.followed.pacer
+        return InFlight(
+            lambda: pacer.rate(self.table, self.index, self._dimension), at_first, self.workers or MOST_IN_FLIGHT
+        )

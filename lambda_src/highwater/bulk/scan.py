@@ -15,22 +15,14 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from boto3.dynamodb.types import TypeDeserializer
 
-from highwater.bulk.adaptive import FollowedRate, check_rate, follow, read_start
-from highwater.bulk.budget import (
-    PacedWorkError,
-    Pacer,
-    check_budget,
-    check_workers,
-    describe_table,
-    paced_client,
-    pacer_for,
-)
+from highwater.bulk.adaptive import PacedWork, check_rate, read_start
+from highwater.bulk.budget import PacedWorkError, Pacer, check_budget, check_workers, describe_table
 from highwater.bulk.checkpoint import SCAN_KIND, Checkpoint, ScanHeader, held, warn_of_others
-from highwater.bulk.in_flight import MOST_AT_FIRST, MOST_IN_FLIGHT, InFlight
+from highwater.bulk.in_flight import MOST_AT_FIRST, MOST_IN_FLIGHT
 from highwater.bulk.send import PageReader
 from highwater.client.sessions import check_session
 from highwater.core.errors import did_you_mean
@@ -359,7 +351,7 @@ def scan(
 
 
 @dataclass(kw_only=True)
-class TableScan:
+class TableScan(PacedWork):
     """One scan, with its estimated cost: what `scan` uses.
 
     The attributes are the arguments of `scan`, and `is_stopped`, which ends the scan after the present page once set.
@@ -372,6 +364,8 @@ class TableScan:
         ```
     """
 
+    _what: ClassVar = "scan"
+    _dimension: ClassVar = Dimension.READ
     table: str
     read: float | str
     request: Mapping[str, Any]
@@ -394,12 +388,9 @@ class TableScan:
         """Yield the pages; *save* is called before each checkpoint and returns the bytes of the caller's output."""
         plan, page_size = self.plan, self._page_size
         page_size.expect(plan.size_bytes, plan.items)
-        pacer = self.followed.pacer
-        in_flight = InFlight(
-            lambda: pacer.rate(self.table, self.index, Dimension.READ), self._workers, self.workers or MOST_IN_FLIGHT
-        )
+        pacer, in_flight = self.followed.pacer, self._in_flight(self._workers)
         reader = PageReader(
-            self._client,
+            self.client,
             pacer,
             self.table,
             self.index,
@@ -431,18 +422,13 @@ class TableScan:
     def plan(self) -> ScanPlan:
         """The estimated cost of the scan; raises `PacedWorkError` like `scan`."""
         self.check()
-        described = describe_table(self._client, self.table, "scan")
+        described = describe_table(self.client, self.table, "scan")
         found = described if self.index is None else self._find_index(described)
         size, items = int(found.get("TableSizeBytes", found.get("IndexSizeBytes", 0))), int(found.get("ItemCount", 0))
         segments = Checkpoint.segments_of(self.checkpoint) or self._count_segments(size)
         page = self._page_size.milliunits
         units = scan_units(size, is_consistent=self.is_consistent, page_milliunits=page, segments=segments)
         return ScanPlan(self.table, self.index, size, items, units, math.ceil(units / self.rate), segments)
-
-    @cached_property
-    def rate(self) -> float:
-        """The rate that was asked for, in read units per second; a share is taken of the present capacity."""
-        return self.followed.rate()
 
     def check(self) -> None:
         """Raise `PacedWorkError` or `PaceError` for arguments that are not valid; sends no request."""
@@ -466,10 +452,8 @@ class TableScan:
 
     @property
     def _workers(self) -> int:
-        if self.workers is not None:
-            return self.workers
         units = self._page_size.milliunits / 1_000
-        return min(max(math.ceil(self.rate * (_PAGE_SECONDS / units + _UNIT_SECONDS)), 1), MOST_AT_FIRST)
+        return self._workers_at_first(self.rate * (_PAGE_SECONDS / units + _UNIT_SECONDS))
 
     def _count_segments(self, size: int) -> int:
         """Return the number of segments for a table or index of *size* bytes.
@@ -523,26 +507,6 @@ class TableScan:
     def _page_size(self) -> PageSize:
         return PageSize(max(round(self.rate * 1_000), 1), self.is_consistent)
 
-    @cached_property
-    def followed(self) -> FollowedRate:
-        """Adapts the budget to the table while the scan runs."""
-        return follow(
-            pacer_for("scan", self.pacer, self.budget, self.session, self.coordinator),
-            self.read,
-            table=self.table,
-            dimension=Dimension.READ,
-            client=self._client,
-            start=read_start(self.start),
-            allow_throttles=self.allow_throttles,
-            index=self.index,
-            coordinator=self.coordinator,
-            session=self.session,
-        )
-
-    @cached_property
-    def _client(self) -> Any:
-        return paced_client(self.session)
-
     def _find_index(self, described: Mapping[str, Any]) -> Mapping[str, Any]:
         indexes = {
             each["IndexName"]: each
@@ -560,4 +524,4 @@ class TableScan:
         return arguments | ({} if self.index is None else {"IndexName": self.index}) | dict(self.request)
 
     def _header(self, plan: ScanPlan) -> ScanHeader:
-        return ScanHeader.of(self._client.meta.region_name, self._arguments(plan))
+        return ScanHeader.of(self.client.meta.region_name, self._arguments(plan))

@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from highwater.bulk.adaptive import FollowedRate, follow, read_start
-from highwater.bulk.budget import PacedWorkError, Pacer, check_workers, describe_table, paced_client, pacer_for
+from highwater.bulk.adaptive import PacedWork
+from highwater.bulk.budget import PacedWorkError, Pacer, check_workers, describe_table
 from highwater.bulk.checkpoint import WRITES_KIND, WritePlace, held, warn_of_others
-from highwater.bulk.in_flight import MOST_AT_FIRST, MOST_IN_FLIGHT, InFlight
 from highwater.bulk.items import Action
-from highwater.bulk.send import BatchSender, Rejected, Sent, WriteJob, batches_of, job_of
+from highwater.bulk.send import MOST_IN_BATCH, BatchSender, Rejected, Sent, WriteJob, batches_of, job_of
 from highwater.core.pacing import IndexParts, Start, WriteCost
 from highwater.core.units import Dimension
 
@@ -209,12 +208,14 @@ def write(
 
 
 @dataclass(kw_only=True)
-class PacedWrite:
+class PacedWrite(PacedWork):
     """The writes to one table: what `write` uses.
 
     The attributes are arguments of `write`, and `is_stopped`, which ends the writes after the present block once set.
     """
 
+    _what: ClassVar = "write"
+    _dimension: ClassVar = Dimension.WRITE
     table: str
     write: float | str
     start: Start | str = Start.FULL
@@ -275,18 +276,13 @@ class PacedWrite:
     @contextmanager
     def opened(self) -> Iterator[BlockWriter]:
         """Yield a writer of blocks of actions; raises like `write`."""
-        keys = self._keys
-        most = self.workers or MOST_IN_FLIGHT
+        keys, in_flight = (
+            self._keys,
+            self._in_flight(self._workers_at_first(self.rate / MOST_IN_BATCH * _BATCH_SECONDS)),
+        )
         # the pool starts a thread when none of those that it has is free
-        with self.followed as followed, ThreadPoolExecutor(most) as pool:
-            pacer = followed.pacer
-            in_flight = InFlight(lambda: pacer.rate(self.table, None, Dimension.WRITE), self._first_workers, most)
-            yield BlockWriter(BatchSender(self.client, pacer, self.table, in_flight=in_flight), keys, pool)
-
-    @cached_property
-    def client(self) -> Any:
-        """The DynamoDB client that writes."""
-        return paced_client(self.session)
+        with self.followed as followed, ThreadPoolExecutor(in_flight.most) as pool:
+            yield BlockWriter(BatchSender(self.client, followed.pacer, self.table, in_flight=in_flight), keys, pool)
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:
@@ -300,32 +296,6 @@ class PacedWrite:
     def _block(self, units_per_action: float) -> int:
         """Return how many actions can be written in five seconds at the rate."""
         return min(max(math.ceil(self.rate * _BLOCK_SECONDS / max(units_per_action, 1.0)), 1), _BLOCK)
-
-    @property
-    def _first_workers(self) -> int:
-        if self.workers is not None:
-            return self.workers
-        return min(max(math.ceil(self.rate / 25 * _BATCH_SECONDS), 1), MOST_AT_FIRST)
-
-    @cached_property
-    def rate(self) -> float:
-        """The rate that was asked for, in write units per second; a share is taken of the present capacity."""
-        return self.followed.rate()
-
-    @cached_property
-    def followed(self) -> FollowedRate:
-        """Adapts the budget to the table while the writes run."""
-        return follow(
-            pacer_for("write", self.pacer, self.budget, self.session, self.coordinator),
-            self.write,
-            table=self.table,
-            dimension=Dimension.WRITE,
-            client=self.client,
-            start=read_start(self.start),
-            allow_throttles=self.allow_throttles,
-            coordinator=self.coordinator,
-            session=self.session,
-        )
 
 
 @dataclass(slots=True)
