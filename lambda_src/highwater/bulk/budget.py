@@ -11,16 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from weakref import WeakSet
 
 import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 
 from highwater.bulk.in_flight import MOST_IN_FLIGHT
 from highwater.bulk.shared import Lane, SharedBudget
 from highwater.client.hooks import RefusalKind, Throttle
-from highwater.client.sessions import check_session
+from highwater.client.sessions import check_session, client_config, renewed_in_forks
 from highwater.core.errors import HighwaterError
 from highwater.core.pacing import MILLIUNITS, NANOSECONDS, Brake, PacingBucket
 from highwater.core.plan.plan import TargetKey
@@ -44,8 +42,7 @@ def paced_client(session: Any) -> Any:
     boto3 session.
     """
     check_session(session, "session")
-    retries: Any = {"mode": "standard", "total_max_attempts": 1}
-    config = Config(retries=retries, max_pool_connections=MOST_IN_FLIGHT)
+    config = client_config(1, max_pool_connections=MOST_IN_FLIGHT)
     return (session or boto3.Session()).client("dynamodb", config=config)
 
 
@@ -237,6 +234,10 @@ class Pacer:
     def __post_init__(self) -> None:
         """Have a forked process wait for no thread of its parent."""
         _PACERS.add(self)
+
+    def _begin_anew(self) -> None:
+        """In a forked process, a lock that a thread of the parent held would never be released."""
+        self._lock = threading.RLock()
 
     def label(self, table: str, region: str | None) -> str:
         """Return the name of a table's budget: the table's own, behind its region if that is another one."""
@@ -461,18 +462,7 @@ def pacer_for(
     return Pacer(starts_full=False, shared=shared)
 
 
-_PACERS: WeakSet[Pacer] = WeakSet()
-
-
-def _begin_anew() -> None:
-    """In a forked process, a lock that a thread of the parent held would never be released."""
-    for pacer in _PACERS:
-        pacer._lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    # not on Windows
-    os.register_at_fork(after_in_child=_begin_anew)
+_PACERS: Final = renewed_in_forks(Pacer._begin_anew)
 
 
 def _burst(rate: int) -> int:

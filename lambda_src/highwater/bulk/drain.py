@@ -16,13 +16,13 @@ from functools import cache
 from typing import Any, Final
 
 import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from highwater.bulk.budget import Pacer
 from highwater.bulk.items import Delete, Put
 from highwater.bulk.send import BatchSender, Rejected, WorkEndedError, WriteJob, batches_of, job_of
 from highwater.bulk.shared import SharedBudget
+from highwater.client.sessions import client_config
 from highwater.core.buffered import (
     MOST_MESSAGE_BYTES,
     BufferedAction,
@@ -43,7 +43,7 @@ _TARGET: Final[TargetKey] = (None, Dimension.WRITE)
 # Seconds. Nothing is sent to the table in the last ten of a run: a request under way may take five, which leaves time
 # for the answers. In the last two, messages are left to the queue's own timeout.
 _MARGIN, _ANSWER_MARGIN = 10.0, 2.0
-_CONNECT_TIMEOUT, _READ_TIMEOUT = 2, 3
+_TIMEOUTS: Final = (2, 3)
 # the limit of a request before August 2025: less than today's, so that it holds in every partition
 _MOST_BATCH_BYTES: Final = 262_144
 _MOST_REASON_CHARACTERS: Final = 500
@@ -65,11 +65,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 @cache
 def _drain_of_environment() -> Drain:
     """Return the drain with the settings of the function's environment; kept while the function is warm."""
-    config = Config(
-        connect_timeout=_CONNECT_TIMEOUT,
-        read_timeout=_READ_TIMEOUT,
-        retries={"mode": "standard", "total_max_attempts": 1},
-    )
+    config = client_config(1, _TIMEOUTS)
     run = FunctionRun()
     budget = SharedBudget(name=os.environ["HIGHWATER_BUDGET"], pause=run.pause)
     pacer = Pacer(starts_full=False, pause=run.pause, shared=budget)

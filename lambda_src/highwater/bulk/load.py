@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, IncompleteReadError
 
 from highwater.bulk.budget import LEAST_RATE, PacedWorkError, Retries
@@ -23,7 +22,7 @@ from highwater.bulk.job_table import JobError, JobTable, LoadSpec, Page, Pages, 
 from highwater.bulk.scan import Key
 from highwater.bulk.send import Rejected
 from highwater.bulk.write import BlockWriter, PacedWrite
-from highwater.client.sessions import check_session
+from highwater.client.sessions import check_session, client_config
 from highwater.core.jobs import MOST_SEGMENT_REJECTS, OTHER_KINDS, JobProgress, Reject
 from highwater.core.pacing import write_units_of
 from highwater.core.units import Dimension
@@ -292,8 +291,7 @@ class _Load:
 
 def _client(session: Any) -> Any:
     check_session(session, "session")
-    retries: Any = {"mode": "standard", "total_max_attempts": 5}
-    return (session or boto3.Session()).client("s3", config=Config(retries=retries))
+    return (session or boto3.Session()).client("s3", config=client_config(5))
 
 
 def _place_of(what: str, text: object) -> tuple[str, str]:

@@ -11,19 +11,19 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from highwater.bulk.budget import TRIES, may_pass, pause_before
 from highwater.bulk.items import Delete, Put, Values
 from highwater.bulk.send import Rejected, job_of
-from highwater.client.sessions import check_session
+from highwater.client.sessions import check_session, client_config
 from highwater.core.buffered import MOST_ENTRIES, MOST_MESSAGE_BYTES, body_of, in_tens
 from highwater.core.errors import HighwaterError
 from highwater.core.findings import is_whole, shown
 from highwater.core.pacing import NANOSECONDS
 
-_CONNECT_TIMEOUT, _READ_TIMEOUT = 2, 10
+# Seconds for a connection, and for an answer
+_TIMEOUTS: Final = (2, 10)
 # those that wait, and those that are written now or come back later, which the function does by their visibility
 _COUNTS: Final = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
 
@@ -310,9 +310,7 @@ class BufferedProducer:
     def _client(self) -> Any:
         if self.connect is not None:
             return self.connect()
-        retries: Any = {"mode": "standard", "total_max_attempts": 1}
-        config = Config(connect_timeout=_CONNECT_TIMEOUT, read_timeout=_READ_TIMEOUT, retries=retries)
-        return (self.session or boto3.Session()).client("sqs", config=config)
+        return (self.session or boto3.Session()).client("sqs", config=client_config(1, _TIMEOUTS))
 
 
 def _message_of(what: Literal["put", "delete"], action: Put | Delete) -> tuple[str, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import threading
 import time
 import uuid
@@ -14,14 +13,12 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from random import SystemRandom
 from typing import Any, Final, Literal
-from weakref import WeakSet
 
 import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from highwater.client.coordinator import CoordinatorClient, CoordinatorNotFoundError
-from highwater.client.sessions import check_session, session_apart
+from highwater.client.sessions import check_session, client_config, renewed_in_forks, session_apart
 from highwater.core.errors import HighwaterError
 from highwater.core.names import MOST_BUDGET_CHARACTERS, PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE, budget_partition
 from highwater.core.pacing import NANOSECONDS
@@ -115,9 +112,7 @@ def records_session(session: Any) -> boto3.Session:
 
 def records_client(apart: boto3.Session, attempts: int) -> Any:
     """Return the DynamoDB client for a coordinator's records, which sends a request so many times at most."""
-    connecting, reading = _TIMEOUTS
-    retries: Any = {"mode": "standard", "total_max_attempts": attempts}
-    return apart.client("dynamodb", config=Config(connect_timeout=connecting, read_timeout=reading, retries=retries))
+    return apart.client("dynamodb", config=client_config(attempts, _TIMEOUTS))
 
 
 @dataclass(eq=False, kw_only=True)
@@ -386,14 +381,4 @@ class _TooManyWritersError(Exception):
     """The record was written by others between each read and write."""
 
 
-_BUDGETS: WeakSet[SharedBudget] = WeakSet()
-
-
-def _begin_anew() -> None:
-    for each in list(_BUDGETS):
-        each.begin_anew()
-
-
-if hasattr(os, "register_at_fork"):
-    # not on Windows
-    os.register_at_fork(after_in_child=_begin_anew)
+_BUDGETS: Final = renewed_in_forks(SharedBudget.begin_anew)

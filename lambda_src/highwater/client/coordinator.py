@@ -23,7 +23,6 @@ from typing import Any, Final
 import boto3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
-from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -34,7 +33,7 @@ from botocore.exceptions import (
 from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
 
-from highwater.client.sessions import arn_place, check_session
+from highwater.client.sessions import arn_place, check_session, client_config
 from highwater.core.errors import HighwaterError
 from highwater.core.names import COORDINATORS_PATH, PULSES_PATH
 from highwater.core.pulses import PULSE_SOURCE, pulse_detail_type
@@ -252,11 +251,7 @@ class CoordinatorClient:
 
     @cached_property
     def _events(self) -> Any:
-        connect, read = self.timeouts
-        retries: Any = {"mode": "standard", "total_max_attempts": 1}
-        return self._session.client(
-            "events", config=Config(connect_timeout=connect, read_timeout=read, retries=retries)
-        )
+        return self._session.client("events", config=client_config(1, self.timeouts))
 
     @cached_property
     def _http(self) -> URLLib3Session:
@@ -272,10 +267,8 @@ class CoordinatorClient:
             return self._read(name, path)
 
     def _read(self, name: str | None, path: str) -> str:
-        connect, read = self.timeouts
         # 40 reads a second are answered in an account, and a fleet may start at one time
-        retries: Any = {"mode": "standard", "total_max_attempts": _SEARCHES}
-        ssm = self._session.client("ssm", config=Config(connect_timeout=connect, read_timeout=read, retries=retries))
+        ssm = self._session.client("ssm", config=client_config(_SEARCHES, self.timeouts))
         if name is not None:
             try:
                 return self._value(ssm.get_parameter(Name=f"{path}{name}")["Parameter"])

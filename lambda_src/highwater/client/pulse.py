@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import sys
 import threading
 import time
@@ -16,10 +15,8 @@ from importlib import import_module
 from queue import Empty, SimpleQueue
 from random import SystemRandom
 from typing import Any, Final
-from weakref import WeakSet
 
 import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from highwater.client.coordinator import (
@@ -31,7 +28,15 @@ from highwater.client.coordinator import (
 )
 from highwater.client.fleet import FleetTable
 from highwater.client.hooks import Counts, Meter
-from highwater.client.sessions import Place, account_of, check_session, events_of, session_apart
+from highwater.client.sessions import (
+    Place,
+    account_of,
+    check_session,
+    client_config,
+    events_of,
+    renewed_in_forks,
+    session_apart,
+)
 from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import SLOT_SECONDS, SLOTS_PER_MINUTE
 
@@ -109,10 +114,7 @@ def pulse(
     def connect() -> tuple[Any, CoordinatorClient]:
         apart = session_apart(profile, region, credentials)
         # no retries, as a pulse whose answer was lost may have been added already
-        retries: Any = {"mode": "standard", "total_max_attempts": 1}
-        connecting, reading = _WRITE_TIMEOUTS
-        config = Config(connect_timeout=connecting, read_timeout=reading, retries=retries)
-        return apart.client("dynamodb", config=config), CoordinatorClient(
+        return apart.client("dynamodb", config=client_config(1, _WRITE_TIMEOUTS)), CoordinatorClient(
             coordinator=coordinator, session=apart, attempts=1, timeouts=_WAKE_TIMEOUTS
         )
 
@@ -460,17 +462,7 @@ def _oldest_slot(now: float) -> int:
     return int(now) // SLOT_SECONDS - 2 * SLOTS_PER_MINUTE
 
 
-_PULSES: WeakSet[Pulse] = WeakSet()
-
-
-def _begin_all_anew() -> None:
-    for each in list(_PULSES):
-        each.begin_anew()
-
-
-if hasattr(os, "register_at_fork"):
-    # not on Windows
-    os.register_at_fork(after_in_child=_begin_all_anew)
+_PULSES: Final = renewed_in_forks(Pulse.begin_anew)
 
 
 @dataclass(slots=True)

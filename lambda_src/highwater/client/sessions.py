@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 import boto3
 import botocore.session
 from botocore.client import BaseClient
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+T = TypeVar("T")
 _ASYNCHRONOUS: Final = frozenset({"aioboto3", "aiobotocore"})
 _ALLOWED: Final = "a boto3.Session or a DynamoDB client of boto3"
 # The ends of AWS's own host names, of all partitions (botocore's partitions.json, read 2026-11)
@@ -170,3 +174,33 @@ def account_of(credentials: Any) -> str | None:
     except (BotoCoreError, ClientError):
         return None
     return found if isinstance(found, str) and found else None
+
+
+def client_config(attempts: int, timeouts: tuple[float, float] | None = None, **more: Any) -> Config:
+    """Return the configuration of a client that sends each request *attempts* times at most.
+
+    Args:
+        attempts: The number of attempts, the first included.
+        timeouts: Seconds to wait for a connection, and for an answer. By default those of botocore.
+        **more: What else `Config` takes.
+    """
+    retries: Any = {"mode": "standard", "total_max_attempts": attempts}
+    if timeouts is not None:
+        more |= {"connect_timeout": timeouts[0], "read_timeout": timeouts[1]}
+    return Config(retries=retries, **more)
+
+
+def renewed_in_forks(begin_anew: Callable[[T], None]) -> WeakSet[T]:
+    """Return a set: *begin_anew* is called for each of its members in a forked process, which has none of the threads
+    that may hold their locks.
+    """
+    known: WeakSet[T] = WeakSet()
+
+    def renew_all() -> None:
+        for each in list(known):
+            begin_anew(each)
+
+    if hasattr(os, "register_at_fork"):
+        # not on Windows
+        os.register_at_fork(after_in_child=renew_all)
+    return known
