@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any
 
 import click
-from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
@@ -21,7 +20,7 @@ from highwater.aws.observe import Kept
 from highwater.aws.region import AwsRegion
 from highwater.aws.tables import TableBusyError, TableNotFoundError, TableRefusedError
 from highwater.cli.listing import listed
-from highwater.cli.options import NO_REGION, account_options, as_json_option
+from highwater.cli.options import account_options, as_json_option, aws_errors_in_a_line
 from highwater.cli.situation import (
     Coordinators,
     MissingTable,
@@ -30,7 +29,7 @@ from highwater.cli.situation import (
     find_plans,
     read_situations,
 )
-from highwater.cli.terminal import Hanging, open_console, say
+from highwater.cli.terminal import Hanging, open_console
 from highwater.core.limits import FREE_DECREASES_PER_DAY
 from highwater.core.plan.windows import is_open
 from highwater.core.plan.zones import find_zone
@@ -77,7 +76,7 @@ def _show(
 ) -> None:
     console = open_console(is_cut_when_piped=False)
     if as_json or not watch or not console.is_terminal:
-        seen = _read_or_fail(read)
+        seen = read()
         if as_json:
             click.echo(json.dumps([each.document() for each in seen], indent=1))
         else:
@@ -85,31 +84,16 @@ def _show(
         if any(isinstance(each, MissingTable) for each in seen):
             raise click.exceptions.Exit(_FINDING)
         return
-    with Live(render(_read_or_fail(read)), console=console, auto_refresh=False) as live:
+    with Live(render(read()), console=console, auto_refresh=False) as live:
         while True:
             time.sleep(_EVERY_SECONDS)
-            live.update(render(_read_or_fail(read)), refresh=True)
+            live.update(render(read()), refresh=True)
 
 
-def _read_or_fail(read: Callable[[], list[Seen]]) -> list[Seen]:
-    try:
-        return read()
-    except NoRegionError:
-        raise click.ClickException(NO_REGION) from None
-    except (ClientError, BotoCoreError) as failed:
-        raise click.ClickException(f"a request to AWS failed: {failed}") from failed
-
-
+@aws_errors_in_a_line()
 def _seen(table: str | None, region: str | None, *, decides: bool) -> list[Seen]:
     region_of = cache(AwsRegion)
-    plans, unreadable = find_plans(table, region_of(region))
-    for line in unreadable:
-        say(f"highwater: a plan could not be read: {line}", err=True)
-    if table is not None and not plans:
-        raise click.ClickException(
-            f"no scaler manages a table {table!r} in this region; list the managed tables with: highwater status, or "
-            "give --region"
-        )
+    plans = find_plans(table, region_of(region))
     logs = logs_client(region) if decides else None
     coordinators = Coordinators(region_of(region))
     return [

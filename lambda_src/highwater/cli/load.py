@@ -8,30 +8,31 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import timedelta
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NoReturn
 
 import boto3
 import click
-from botocore.exceptions import BotoCoreError
 
-from highwater import PacedWorkError, PaceError, Put, Rejected, SharedBudgetError, WritePlan, WriteProgress
+from highwater import PacedWorkError, Put, Rejected, WritePlan, WriteProgress
 from highwater.bulk.budget import describe_table
 from highwater.bulk.items import Unreadable
 from highwater.bulk.write import PacedWrite
-from highwater.cli.items import InputError, Line, read_lines
+from highwater.cli.items import Line, read_lines
 from highwater.cli.options import (
-    NO_REGION,
+    WORK_ERRORS,
     RateType,
     account_options,
     as_json_option,
+    cost_lines,
+    end_early,
+    misuse_in_a_line,
     pace_options,
     shadow_document,
     shadow_text,
+    usd_of,
 )
 from highwater.cli.terminal import open_console, say, stopped_by_signals
-from highwater.core.limits import unit_hour_micro_usd
 from highwater.core.units import Dimension
 
 _MOST_SHOWN: Final = 10
@@ -43,19 +44,7 @@ _CSV: Final = "CSV"
 _LEAST_BULK_UNITS: Final = 1_024
 
 
-@dataclass(slots=True)
-class ShownRejects:
-    """The first items that DynamoDB would reject: their places and the reasons."""
-
-    lines: list[tuple[str, str]] = field(default_factory=list)
-
-    def add(self, place: str, why: str) -> None:
-        """Keep one, if it is among the first ten."""
-        if len(self.lines) < _MOST_SHOWN:
-            self.lines.append((place, why))
-
-
-def native_ways(described: Mapping[str, Any], form: str, write: float) -> Iterator[str]:
+def _native_ways(described: Mapping[str, Any], form: str, write: float) -> Iterator[str]:
     """Yield the ways in which DynamoDB itself would write the items, once they are in S3.
 
     Args:
@@ -75,14 +64,22 @@ def native_ways(described: Mapping[str, Any], form: str, write: float) -> Iterat
         )
 
 
-def print_plan(
-    plan: WritePlan, rejects: ShownRejects, write: float, region: str, native: Iterable[str], *, as_json: bool
+def _print_plan(
+    plan: WritePlan,
+    rejects: list[tuple[str, str]],
+    write: float,
+    region: str,
+    native: Iterable[str],
+    *,
+    as_json: bool,
 ) -> None:
-    """Print the cost of a load at *write* units per second, and the ways of *native* to do without it."""
-    price = unit_hour_micro_usd(region, Dimension.WRITE)
-    usd = None if price is None else plan.units * price / 3_600 / 1_000_000
+    """Print the cost of a load at *write* units per second, and the ways of *native* to do without it.
+
+    *rejects* are the places of the first items that DynamoDB would reject, with the reasons.
+    """
+    usd = usd_of(plan.units, Dimension.WRITE, region)
     if as_json:
-        first = [{"at": place, "why": why} for place, why in rejects.lines]
+        first = [{"at": place, "why": why} for place, why in rejects]
         rest = {"units": plan.units, "usd": None if usd is None else round(usd, 4), "first_rejects": first}
         click.echo(json.dumps(asdict(plan) | rest))
         return
@@ -90,34 +87,22 @@ def print_plan(
     say(f"write units: {plan.table_units:,} of the table, for items that are not there yet")
     for index, units in plan.index_units.items():
         say(f"write units of index {index}: {units:,}")
-    say(f"time at {write:,g} units/s: {timedelta(seconds=plan.seconds)} or more")
-    if usd is not None:
-        say(
-            f"worth {usd:,.2f} USD of provisioned capacity, which the table has anyway unless it is raised for the load"
-        )
-    for way in native:
-        say(way)
-    for place, why in rejects.lines:
+    for line in (*cost_lines("load", write, plan.seconds, usd), *native):
+        say(line)
+    for place, why in rejects:
         say(f"{place}: would be rejected: {why}", err=True)
-    if plan.rejected > len(rejects.lines):
-        say(f"{plan.rejected - len(rejects.lines):,} more items would be rejected", err=True)
+    if plan.rejected > len(rejects):
+        say(f"{plan.rejected - len(rejects):,} more items would be rejected", err=True)
 
 
 @contextlib.contextmanager
-def counting(title: str) -> Iterator[Callable[[Iterable[Put]], Iterator[Put]]]:
-    """Yield a function that passes items through and shows their number on standard error, if that is a terminal."""
+def _status(title: str) -> Iterator[Callable[[str], None]]:
+    """Show how far the load is on standard error, if that is a terminal; yields what changes the text."""
     if not sys.stderr.isatty():
-        yield iter
+        yield lambda _: None
         return
     with open_console(stderr=True).status(f"{title} …") as status:
-
-        def count(items: Iterable[Put]) -> Iterator[Put]:
-            for number, item in enumerate(items):
-                if number % _EVERY == 0:
-                    status.update(f"{title}: {number:,} items read")
-                yield item
-
-        yield count
+        yield lambda text: status.update(f"{title}: {text}")
 
 
 _FINDING = 1
@@ -181,12 +166,8 @@ def load(
     if is_dry_run:
         if resume or rejects is not None:
             raise click.UsageError("--dry-run writes nothing, so it goes with neither --resume nor --rejects")
-        try:
+        with misuse_in_a_line():
             work.tell_plan(as_json=as_json)
-        except BotoCoreError as error:
-            raise click.UsageError(NO_REGION if "region" in str(error) else str(error)) from error
-        except (PacedWorkError, PaceError, SharedBudgetError, InputError) as error:
-            raise click.UsageError(str(error)) from error
         return
     if resume and place is None:
         raise click.UsageError("--resume goes on with a file; standard input cannot be read again")
@@ -194,19 +175,18 @@ def load(
         raise click.UsageError(
             f"{place}: an earlier load stopped here; go on with --resume, or delete it to begin anew"
         )
-    try:
-        with (
-            _rejects(rejects, is_resumed=resume) as file,
-            stopped_by_signals(work.is_stopped.set) as came,
-            _progress(table) as show,
-        ):
+    with (
+        misuse_in_a_line(),
+        _rejects(rejects, is_resumed=resume) as file,
+        stopped_by_signals(work.is_stopped.set) as came,
+        _status(table) as show,
+    ):
+        try:
             done = work.run(file, show)
-    except BotoCoreError as error:
-        raise click.UsageError(NO_REGION if "region" in str(error) else str(error)) from error
-    except (PacedWorkError, PaceError, SharedBudgetError, InputError) as error:
-        if not work.has_begun:
-            raise click.UsageError(str(error)) from error
-        _end_early(str(error), place, _FINDING)
+        except WORK_ERRORS as error:
+            if not work.has_begun:
+                raise
+            _end_early(str(error), place, _FINDING)
     if came and not work.is_done(done):
         _end_early("interrupted", place, 128 + came[0])
     _print(done, rejects, pacing, as_json=as_json)
@@ -214,36 +194,30 @@ def load(
         raise click.exceptions.Exit(_FINDING)
 
 
+@dataclass(slots=True)
 class _Load:
     """One load; `has_begun` is whether an item may have been put."""
 
-    def __init__(
-        self,
-        table: str,
-        pacing: dict[str, Any],
-        path: Path | None,
-        place: Path | None,
-        region: str | None,
-        numbers: frozenset[str],
-    ) -> None:
-        self._table = table
-        self._pacing = pacing
-        self._path = path
-        self._place = place
-        self._region = region
-        self._numbers = numbers
-        # the newest lines by the number of their action, needed if one of them is rejected
-        self._lines: dict[int, Line] = {}
-        self.has_begun = False
-        self._is_read, self._count, self._is_typed = False, 0, True
-        self.is_stopped = threading.Event()
+    table: str
+    pacing: dict[str, Any]
+    path: Path | None
+    place: Path | None
+    region: str | None
+    numbers: frozenset[str]
+    is_stopped: threading.Event = field(default_factory=threading.Event)
+    has_begun: bool = False
+    # the newest lines by the number of their action, needed if one of them is rejected
+    _lines: dict[int, Line] = field(default_factory=dict)
+    _is_read: bool = False
+    _count: int = 0
+    _is_typed: bool = True
 
     def is_done(self, told: WriteProgress) -> bool:
         """Whether all lines were read and their items are done."""
         return self._is_read and told.done == self._count
 
-    def run(self, rejects: IO[str] | None, show: Callable[[WriteProgress], None]) -> WriteProgress:
-        """Put all items."""
+    def run(self, rejects: IO[str] | None, show: Callable[[str], None]) -> WriteProgress:
+        """Put all items, and show how far that is."""
 
         def reject(rejected: Rejected) -> None:
             line = self._lines[rejected.number]
@@ -252,44 +226,55 @@ class _Load:
             rejects.write(f"{json.dumps({'at': line.place, 'why': rejected.why, 'line': line.text})}\n")
             rejects.flush()
 
-        return self._work.run(self._actions(), reject, show)
+        def told(at: WriteProgress) -> None:
+            rejected = f", {at.rejected:,} rejected" if at.rejected else ""
+            show(f"{at.done:,} items, {at.units:,.0f} write units{rejected}")
+
+        return self._work.run(self._actions(), reject, told)
 
     def tell_plan(self, *, as_json: bool) -> None:
         """Read all lines, put nothing, and print the cost; exits with 1 if an item would be rejected."""
-        work, shown = self._work, ShownRejects()
-        with counting(self._table) as show:
+        work, shown = self._work, list[tuple[str, str]]()
+        with _status(self.table) as show:
+
+            def counted() -> Iterator[Put]:
+                for number, item in enumerate(self._actions()):
+                    if number % _EVERY == 0:
+                        show(f"{number:,} items read")
+                    yield item
 
             def reject(rejected: Rejected) -> None:
-                shown.add(self._lines[rejected.number].place, rejected.why)
+                if len(shown) < _MOST_SHOWN:
+                    shown.append((self._lines[rejected.number].place, rejected.why))
 
-            plan = work.plan(show(self._actions()), reject)
-        native = native_ways(describe_table(work.client, self._table, "load"), self._form, work.rate)
-        print_plan(plan, shown, work.rate, work.client.meta.region_name, native, as_json=as_json)
+            plan = work.plan(counted(), reject)
+        native = _native_ways(describe_table(work.client, self.table, "load"), self._form, work.rate)
+        _print_plan(plan, shown, work.rate, work.client.meta.region_name, native, as_json=as_json)
         if plan.rejected:
             raise click.exceptions.Exit(_FINDING)
 
     @property
     def _form(self) -> str:
         """DynamoDB's name of the format of the lines that were read, empty for one that its imports do not read."""
-        if self._path is None:
+        if self.path is None:
             return ""
-        if ".csv" in self._path.suffixes:
+        if ".csv" in self.path.suffixes:
             # an import makes strings of all columns but those of keys
-            return "" if self._numbers else _CSV
+            return "" if self.numbers else _CSV
         return _TYPED if self._is_typed else ""
 
     @property
     def _work(self) -> PacedWrite:
         return PacedWrite(
-            table=self._table,
-            **self._pacing,
-            checkpoint=self._place,
-            session=boto3.Session(region_name=self._region),
+            table=self.table,
+            **self.pacing,
+            checkpoint=self.place,
+            session=boto3.Session(region_name=self.region),
             is_stopped=self.is_stopped,
         )
 
     def _actions(self) -> Iterator[Put]:
-        for number, line in enumerate(read_lines(self._path, self._numbers)):
+        for number, line in enumerate(read_lines(self.path, self.numbers)):
             self._lines[number] = line
             self._lines.pop(number - _KEPT_LINES, None)
             self.has_begun, self._count = True, number + 1
@@ -313,10 +298,8 @@ def _rejects(path: Path | None, *, is_resumed: bool) -> Iterator[IO[str] | None]
         yield file
 
 
-def _end_early(why: str, place: Path | None, status: int) -> None:
-    goes_on = "; go on with --resume" if place is not None and place.exists() else ""
-    say(f"highwater load: {' '.join(why.split())}{goes_on}", err=True)
-    raise click.exceptions.Exit(status)
+def _end_early(why: str, place: Path | None, status: int) -> NoReturn:
+    end_early("load", why, status, can_resume=place is not None and place.exists())
 
 
 def _print(done: WriteProgress, rejects: Path | None, pacing: dict[str, Any], *, as_json: bool) -> None:
@@ -328,19 +311,3 @@ def _print(done: WriteProgress, rejects: Path | None, pacing: dict[str, Any], *,
     say(f"{put}{shadow_text(pacing)}", err=True)
     if done.rejected:
         say(f"{done.rejected:,} items rejected, with the reasons in {rejects}", err=True)
-
-
-@contextlib.contextmanager
-def _progress(title: str) -> Iterator[Callable[[WriteProgress], None]]:
-    """Show the load's progress on standard error, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    console = open_console(stderr=True)
-    with console.status(f"{title} …") as status:
-
-        def show(progress: WriteProgress) -> None:
-            rejected = f", {progress.rejected:,} rejected" if progress.rejected else ""
-            status.update(f"{title}: {progress.done:,} items, {progress.units:,.0f} write units{rejected}")
-
-        yield show

@@ -1,18 +1,24 @@
-"""Command-line options that the commands for live tables and for paced work share."""
+"""What commands share: options, the cost of paced work, and how a command ends that cannot go on."""
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, NoReturn, TypeVar
 
 import botocore.session
 import click
-from botocore.exceptions import ProfileNotFound
+from botocore.exceptions import BotoCoreError, ClientError, NoRegionError, ProfileNotFound
 
-from highwater import Pacer
+from highwater import PacedWorkError, PaceError, Pacer, SharedBudgetError
+from highwater.cli.items import InputError, OutputError
+from highwater.cli.terminal import say
+from highwater.core.limits import unit_hour_micro_usd
 from highwater.core.pacing import Start
+from highwater.core.units import Dimension
 
 F = TypeVar("F", bound=Callable[..., Any])
 NO_REGION = "no region is set; give --region, or set AWS_REGION"
@@ -57,6 +63,17 @@ profile_option = click.option(
 def account_options(command: F) -> F:
     """Add the options for a command's account and region."""
     return region_option(profile_option(command))
+
+
+@contextmanager
+def aws_errors_in_a_line() -> Iterator[None]:
+    """Exit with status 2 and one line if no region is set, or if a request to AWS fails."""
+    try:
+        yield
+    except NoRegionError:
+        raise click.ClickException(NO_REGION) from None
+    except (ClientError, BotoCoreError) as failed:
+        raise click.ClickException(f"a request to AWS failed: {failed}") from failed
 
 
 _NAMES = ("start", "allow_throttles", "coordinator", "budget")
@@ -128,3 +145,40 @@ def shadow_document(pacing: dict[str, Any]) -> dict[str, float]:
     """Return what `--shadow` adds to the document at the end of work; nothing without it."""
     pacer: Pacer | None = pacing.get("pacer")
     return {} if pacer is None else {"seconds_behind": round(pacer.seconds_behind(), 1)}
+
+
+def usd_of(units: int, dimension: Dimension, region: str | None) -> float | None:
+    """Return what so many units are worth in US dollars; `None` where the price is not known."""
+    price = None if region is None else unit_hour_micro_usd(region, dimension)
+    return None if price is None else units * price / 3_600 / 1_000_000
+
+
+def cost_lines(work: str, rate: float, seconds: int, usd: float | None) -> Iterator[str]:
+    """Yield how long *work*, such as `scan`, takes at a rate, and what its units are worth."""
+    yield f"time at {rate:,g} units/s: {timedelta(seconds=seconds)} or more"
+    if usd is not None:
+        yield (
+            f"worth {usd:,.2f} USD of provisioned capacity, which the table has anyway unless it is raised for the "
+            f"{work}"
+        )
+
+
+WORK_ERRORS = (PacedWorkError, PaceError, SharedBudgetError, InputError, OutputError)
+
+
+@contextmanager
+def misuse_in_a_line() -> Iterator[None]:
+    """Exit with status 2 and one line if the work cannot begin."""
+    try:
+        yield
+    except BotoCoreError as error:
+        raise click.UsageError(NO_REGION if "region" in str(error) else str(error)) from error
+    except WORK_ERRORS as error:
+        raise click.UsageError(str(error)) from error
+
+
+def end_early(work: str, why: str, status: int, *, can_resume: bool) -> NoReturn:
+    """Exit with a status, and one line that says why *work*, such as `scan`, has stopped before its end."""
+    goes_on = "; go on with --resume" if can_resume else ""
+    say(f"highwater {work}: {' '.join(why.split())}{goes_on}", err=True)
+    raise click.exceptions.Exit(status)

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
-from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -18,7 +17,7 @@ from rich.text import Text
 from highwater.aws.coordinator_table import PulsesUnavailableError
 from highwater.aws.observe import PULSE_MINUTES
 from highwater.aws.region import AwsRegion
-from highwater.cli.options import NO_REGION, account_options, as_json_option
+from highwater.cli.options import account_options, as_json_option, aws_errors_in_a_line
 from highwater.cli.situation import Coordinators, find_plans
 from highwater.cli.terminal import Hanging, open_console, say
 from highwater.core.names import TargetName, target_label
@@ -33,7 +32,6 @@ from highwater.core.scaler.demand import (
 )
 
 _FINDING = 1
-_NOT_SCALED_HERE = "list the managed tables with: highwater status, or give --region"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +158,8 @@ def pulses(table: str, minutes: int, region: str | None, as_json: bool) -> None:
     """
     try:
         now, found = _read(table, region, minutes)
-    except NoRegionError:
-        raise click.ClickException(NO_REGION) from None
     except PulsesUnavailableError as error:
         raise click.ClickException(f"the pulses of {table} cannot be read: {error}") from error
-    except (ClientError, BotoCoreError) as failed:
-        raise click.ClickException(f"a request to AWS failed: {failed}") from failed
     if as_json:
         document = {"table": table, "at": now.isoformat(), "targets": [each.document() for each in found]}
         click.echo(json.dumps(document, indent=1))
@@ -180,14 +174,10 @@ def pulses(table: str, minutes: int, region: str | None, as_json: bool) -> None:
         raise click.exceptions.Exit(_FINDING)
 
 
+@aws_errors_in_a_line()
 def _read(table: str, region: str | None, minutes: int) -> tuple[datetime, list[TargetPulses]]:
     home = AwsRegion(region)
-    plans, unreadable = find_plans(table, home)
-    for line in unreadable:
-        say(f"highwater: a plan could not be read: {line}", err=True)
-    if not plans:
-        raise click.ClickException(f"no scaler manages a table {table!r} in this region; {_NOT_SCALED_HERE}")
-    scaled = plans[0]
+    scaled = find_plans(table, home)[0]
     if scaled.region is not None:
         raise click.ClickException(f"{scaled.label}: a table in another region than its coordinator has no pulses")
     kept = Coordinators(home).of(scaled)

@@ -7,29 +7,30 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import boto3
 import click
-from botocore.exceptions import BotoCoreError
 
-from highwater import PacedWorkError, PaceError, ScanPlan, ScanProgress, SharedBudgetError, TableScan
+from highwater import PacedWorkError, ScanPlan, ScanProgress, TableScan
 from highwater.bulk.checkpoint import Checkpoint
 from highwater.cli.items import ItemOutput, OutputError
 from highwater.cli.options import (
-    NO_REGION,
+    WORK_ERRORS,
     RateType,
     account_options,
     as_json_option,
+    cost_lines,
+    end_early,
+    misuse_in_a_line,
     pace_options,
     shadow_document,
     shadow_text,
+    usd_of,
 )
 from highwater.cli.terminal import open_console, say, stopped_by_signals
 from highwater.core import Dimension
-from highwater.core.limits import unit_hour_micro_usd
 
 _FINDING = 1
 
@@ -108,16 +109,12 @@ def scan(
         session=boto3.Session(region_name=region),
         request={name: value for name, value in request.items() if value is not None},
     )
-    try:
+    with misuse_in_a_line():
         plan = paced.plan
         if is_dry_run:
             _print_plan(plan, paced.rate, region or boto3.Session().region_name, as_json=as_json)
             return
         scanned, units = _run(paced, path, place, is_resumed=resume)
-    except BotoCoreError as error:
-        raise click.UsageError(NO_REGION if "region" in str(error) else str(error)) from error
-    except (PacedWorkError, PaceError, SharedBudgetError, OutputError) as error:
-        raise click.UsageError(str(error)) from error
     if as_json and path is not None:
         document = {"scanned": scanned, "units": units, "path": str(path)}
         click.echo(json.dumps(document | shadow_document(pacing)))
@@ -150,13 +147,13 @@ def _run(paced: TableScan, path: Path | None, place: Path | None, *, is_resumed:
         try:
             for page in pages:
                 output().write(page.raw)
-        except (PacedWorkError, SharedBudgetError, OutputError) as error:
+        except WORK_ERRORS as error:
             _close(pages)
             if not last:
                 raise
-            _end_early(str(error), path, _FINDING)
+            end_early("scan", str(error), _FINDING, can_resume=path is not None)
     if came and (not last or last[0].percent < 100):
-        _end_early("interrupted", path, 128 + came[0])
+        end_early("scan", "interrupted", 128 + came[0], can_resume=path is not None)
     return (last[0].scanned, last[0].units) if last else (0, 0.0)
 
 
@@ -164,12 +161,6 @@ def _close(pages: Any) -> None:
     """End the scan; if its checkpoint cannot be written any more, the last one that was written remains valid."""
     with contextlib.suppress(PacedWorkError, OutputError):
         pages.close()
-
-
-def _end_early(why: str, path: Path | None, status: int) -> None:
-    goes_on = "" if path is None else "; go on with --resume"
-    say(f"highwater scan: {' '.join(why.split())}{goes_on}", err=True)
-    raise click.exceptions.Exit(status)
 
 
 def _json_of(text: str | None, option: str) -> Any:
@@ -185,8 +176,7 @@ def _json_of(text: str | None, option: str) -> Any:
 
 
 def _print_plan(plan: ScanPlan, read: float, region: str | None, *, as_json: bool) -> None:
-    price = None if region is None else unit_hour_micro_usd(region, Dimension.READ)
-    usd = None if price is None else plan.units * price / 3_600 / 1_000_000
+    usd = usd_of(plan.units, Dimension.READ, region)
     if as_json:
         document = {name: getattr(plan, name) for name in ScanPlan.__slots__}
         click.echo(json.dumps(document | {"usd": None if usd is None else round(usd, 4)}))
@@ -194,11 +184,8 @@ def _print_plan(plan: ScanPlan, read: float, region: str | None, *, as_json: boo
     what = plan.table if plan.index is None else f"index {plan.index} of {plan.table}"
     say(f"{what}: {plan.items:,} items, {plan.size_bytes:,} bytes, as DynamoDB counted in the last six hours")
     say(f"read units: {plan.units:,}, in {plan.segments:,} segments")
-    say(f"time at {read:,g} units/s: {timedelta(seconds=plan.seconds)} or more")
-    if usd is not None:
-        say(
-            f"worth {usd:,.2f} USD of provisioned capacity, which the table has anyway unless it is raised for the scan"
-        )
+    for line in cost_lines("scan", read, plan.seconds, usd):
+        say(line)
     say(
         "to read everything without a filter, an export to S3 consumes no capacity: aws dynamodb "
         "export-table-to-point-in-time (it needs point-in-time recovery)"

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
+import click
 from botocore.exceptions import BotoCoreError, ClientError
 
 from highwater.aws.autoscaling import RegisteredTargets
@@ -23,6 +24,7 @@ from highwater.aws.observe import NOTHING_KEPT, Kept, observe_table
 from highwater.aws.parameters import ScaledPlans
 from highwater.aws.region import AwsRegion
 from highwater.aws.tables import DescribedTable
+from highwater.cli.terminal import say
 from highwater.core import Bounds, Target, timeline
 from highwater.core.boosts import Lease
 from highwater.core.boosts.lease import described_lease
@@ -294,11 +296,11 @@ class UnmanagedIndex:
 Seen: TypeAlias = "Situation | UnmanagedIndex | MissingTable"
 
 
-def find_plans(table: str | None, region: AwsRegion) -> tuple[list[ScaledPlan], tuple[str, ...]]:
+def find_plans(table: str | None, region: AwsRegion) -> list[ScaledPlan]:
     """Read the plans of *table*, one for each of its regions, or all plans if *table* is `None`.
 
-    *region* is the region with the plans. Tagged tables of that region are included. The second part of the result has
-    the place and the reason for each unreadable plan.
+    *region* is the region with the plans. Tagged tables of that region are included. A plan that cannot be read is
+    named on standard error. Raises `click.ClickException` if there is no plan of *table*.
     """
     scaled_plans = region.read_plans()
     try:
@@ -311,7 +313,14 @@ def find_plans(table: str | None, region: AwsRegion) -> tuple[list[ScaledPlan], 
         scaled_plans = scaled_plans.and_others(ScaledPlans((), (f"tables chosen by tags: {refused}",)))
     managed = [plan for plan in scaled_plans.plans if not plan.is_released]
     chosen = [plan for plan in managed if table is None or table in (plan.table, plan.label)]
-    return sorted(chosen, key=lambda plan: plan.label), scaled_plans.unreadable
+    for line in scaled_plans.unreadable:
+        say(f"highwater: a plan could not be read: {line}", err=True)
+    if table is not None and not chosen:
+        raise click.ClickException(
+            f"no scaler manages a table {table!r} in this region; list the managed tables with: highwater status, or "
+            "give --region"
+        )
+    return sorted(chosen, key=lambda plan: plan.label)
 
 
 class Coordinators:
