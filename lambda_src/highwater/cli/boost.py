@@ -41,7 +41,7 @@ from highwater.aws.coordinator_table import client as lease_client
 from highwater.aws.region import AwsRegion
 from highwater.cli.durations import DurationType
 from highwater.cli.options import account_options, as_json_option
-from highwater.cli.terminal import open_console, say
+from highwater.cli.terminal import open_console, say, tell
 from highwater.core.boosts import LeaseError
 from highwater.core.names import TargetName
 from highwater.core.units import Dimension
@@ -161,11 +161,7 @@ def boost() -> None:
 def list_boosts(table: str, coordinator: str | None, region: str | None, as_json: bool) -> None:
     """List the boosts of TABLE that are live or booked."""
     document = _asked("list", table, coordinator, region)
-    if as_json:
-        click.echo(json.dumps(document, indent=1))
-        return
-    for line in _listed(document["boosts"]):
-        say(line)
+    tell(document, _listed(document["boosts"]), as_json=as_json)
 
 
 @boost.command("log", short_help="Who boosted a table, when and why.")
@@ -176,17 +172,13 @@ def list_boosts(table: str, coordinator: str | None, region: str | None, as_json
 def log_of_boosts(table: str, coordinator: str | None, region: str | None, as_json: bool) -> None:
     """Print the last 50 entries of the log of TABLE, which is kept for 90 days."""
     document = _asked("log", table, coordinator, region)
-    if as_json:
-        click.echo(json.dumps(document, indent=1))
-        return
-    for line in _logged(document["log"]):
-        say(line)
+    tell(document, _logged(document["log"]), as_json=as_json)
 
 
-def _asked(action: str, table: str, coordinator: str | None, region: str | None) -> dict[str, Any]:
+def _asked(action: str, table: str, coordinator: str | None, region: str | None, **more: str) -> dict[str, Any]:
     client = CoordinatorClient(coordinator=coordinator, session=boto3.Session(region_name=region))
     with told_in_a_line():
-        return client.send(action, table=table)
+        return client.send(action, table=table, **more)
 
 
 @boost.command("release", short_help="End a boost now.")
@@ -205,16 +197,9 @@ def release_boost(table: str, id: str, force: bool, coordinator: str | None, reg
     if force:
         _release_by_force(table, id, region, as_json=as_json)
         return
-    client = CoordinatorClient(coordinator=coordinator, session=boto3.Session(region_name=region))
-    with told_in_a_line():
-        document = client.send("release", table=table, id=id)
-    if as_json:
-        click.echo(json.dumps(document, indent=1))
-        return
+    document = _asked("release", table, coordinator, region, id=id)
     what = "is given back" if document["released"] else "is over already, or another caller's"
-    say(f"{table}: boost {id} {what}")
-    for note in document["notes"]:
-        say(note)
+    tell(document, [f"{table}: boost {id} {what}", *document["notes"]], as_json=as_json)
 
 
 def _release_by_force(table: str, id: str, region: str | None, *, as_json: bool) -> None:
@@ -233,13 +218,9 @@ def _release_by_force(table: str, id: str, region: str | None, *, as_json: bool)
         owners = _release_all(LeaseTable(name, lease_client(region)), table, id, now)
     except (BotoCoreError, ClientError, LeasesUnavailableError) as error:
         _end_with_finding(error)
-    if as_json:
-        click.echo(json.dumps({"id": id, "table": table, "released": owners}, indent=1))
-        return
-    for owner in owners:
-        say(f"{table}: boost {id} of {owner} is ended; its floor is lowered within a minute")
-    if not owners:
-        say(f"{table}: no boost {id} is live or booked")
+    lines = [f"{table}: boost {id} of {owner} is ended; its floor is lowered within a minute" for owner in owners]
+    document = {"id": id, "table": table, "released": owners}
+    tell(document, lines or [f"{table}: no boost {id} is live or booked"], as_json=as_json)
 
 
 def _release_all(leases: LeaseTable, table: str, id: str, now: datetime) -> list[str]:

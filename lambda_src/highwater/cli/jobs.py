@@ -16,7 +16,7 @@ from rich.table import Table
 
 from highwater.bulk.job_table import JobError, JobTable
 from highwater.cli.options import NO_REGION, account_options, as_json_option
-from highwater.cli.terminal import open_console, say
+from highwater.cli.terminal import open_console, say, tell
 from highwater.core.jobs import JobProgress
 
 _FINDING = 1
@@ -70,11 +70,7 @@ def show_job(table: JobTable, *, id: str, as_json: bool) -> None:
     Exit status: 1 if it is not done and no worker is at work on it.
     """
     progress = table.read(id).progress(table.time.now())
-    if as_json:
-        click.echo(json.dumps(progress.document(), indent=1))
-    else:
-        for line in lines_of(progress):
-            say(line)
+    tell(progress.document(), lines_of(progress), as_json=as_json)
     if progress.state in ("waiting", "stopped"):
         raise click.exceptions.Exit(_FINDING)
 

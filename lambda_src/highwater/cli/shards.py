@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 
 from highwater.cli.options import as_json_option
-from highwater.cli.terminal import say
+from highwater.cli.terminal import tell
 from highwater.core.findings import shown
 from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 from highwater.core.shards.key import shards_needed
@@ -113,13 +113,10 @@ def shards(
     ]
     ranked.sort(key=lambda each: (-each.units_per_second, each.key))
     hot = [each for each in ranked if each.shards > 1]
-    if as_json:
-        found: dict[str, Any] = {"table": table, "dimension": str(dimension), "partition_units": per_partition}
-        found |= {"headroom_percent": headroom, "keys_seen": len(ranked), "keys": [asdict(each) for each in hot]}
-        click.echo(json.dumps(found, indent=1))
-    else:
-        for line in _lines(table, dimension, ranked, hot, f"{per_partition:,} units/s less {headroom} %"):
-            say(line)
+    found: dict[str, Any] = {"table": table, "dimension": str(dimension), "partition_units": per_partition}
+    found |= {"headroom_percent": headroom, "keys_seen": len(ranked), "keys": [asdict(each) for each in hot]}
+    room = f"{per_partition:,} units/s less {headroom} %"
+    tell(found, _lines(table, dimension, ranked, hot, room), as_json=as_json)
     if hot:
         raise click.exceptions.Exit(_FINDING)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import signal
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -83,6 +84,17 @@ def say(text: str, *, err: bool = False, nl: bool = True) -> None:
     import click
 
     click.echo(inert(text), err=err, nl=nl)
+
+
+def tell(document: object, lines: Iterable[str], *, as_json: bool) -> None:
+    """Print a document for machines, or inert lines for people."""
+    import click
+
+    if as_json:
+        click.echo(json.dumps(document, indent=1))
+        return
+    for line in lines:
+        say(line)
 
 
 def prepare_streams() -> None:
