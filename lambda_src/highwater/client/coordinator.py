@@ -227,11 +227,7 @@ class CoordinatorClient:
         given = self.coordinator or os.environ.get(URL_VARIABLE)
         if given is not None and "://" in given:
             return given
-        try:
-            return self._find(given, COORDINATORS_PATH)
-        except (ClientError, BotoCoreError) as failed:
-            message = f"the parameters below {COORDINATORS_PATH} cannot be read: {failed}"
-            raise CoordinatorNotFoundError(message) from failed
+        return self._find(given, COORDINATORS_PATH)
 
     @cached_property
     def pulse_table(self) -> str:
@@ -239,11 +235,7 @@ class CoordinatorClient:
         known = os.environ.get(PULSES_VARIABLE)
         if known is not None and self.coordinator is None:
             return known
-        try:
-            return self._find(self.coordinator, PULSES_PATH)
-        except (ClientError, BotoCoreError) as failed:
-            message = f"the parameters below {PULSES_PATH} cannot be read: {failed}"
-            raise CoordinatorNotFoundError(message) from failed
+        return self._find(self.coordinator, PULSES_PATH)
 
     @cached_property
     def _session(self) -> Any:
@@ -262,9 +254,12 @@ class CoordinatorClient:
         return URLLib3Session(timeout=timeouts, verify=verify, proxies=proxies)
 
     def _find(self, name: str | None, path: str) -> str:
-        # the session is not for several threads at a time
-        with self._finding:
-            return self._read(name, path)
+        try:
+            # the session is not for several threads at a time
+            with self._finding:
+                return self._read(name, path)
+        except (ClientError, BotoCoreError) as failed:
+            raise CoordinatorNotFoundError(f"the parameters below {path} cannot be read: {failed}") from failed
 
     def _read(self, name: str | None, path: str) -> str:
         # 40 reads a second are answered in an account, and a fleet may start at one time

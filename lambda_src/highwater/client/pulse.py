@@ -198,7 +198,7 @@ class Pulse:
         thread = self._thread
         self._news.put(None)
         if thread is None:
-            self._beat_safely(is_last=True)
+            self.beat(is_last=True)
         elif thread.ident is not None and thread is not threading.current_thread():
             thread.join(timeout=_END_SECONDS)
 
@@ -207,9 +207,10 @@ class Pulse:
         began = self.clock()
         try:
             self._reconnect()
+            tables = self.counts.tables()
         except Exception:
             return self._complain()
-        for table in self.counts.tables():
+        for table in tables:
             try:
                 if is_last or self._due_at(table) <= self.clock():
                     self._tell(table, is_last=is_last)
@@ -282,7 +283,7 @@ class Pulse:
                 self._complain()
                 self.pause(1)
         if self._is_stopped:
-            self._beat_safely(is_last=True)
+            self.beat(is_last=True)
 
     def _wait(self, news: SimpleQueue[None]) -> None:
         """Wait until a table is due, or, without unreported counts, for traffic."""
@@ -293,12 +294,6 @@ class Pulse:
                 news.get_nowait()
         except Empty:
             return
-
-    def _beat_safely(self, *, is_last: bool = False) -> None:
-        try:
-            self.beat(is_last=is_last)
-        except Exception:
-            self._complain()
 
     def _complain(self) -> None:
         now = self.clock()
