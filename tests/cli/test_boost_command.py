@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import functools
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from highwater import CoordinatorClient
+from tests.client.scripted import listening
 from tests.command import Command, refused
 
 
@@ -89,23 +87,8 @@ def test_root_of_the_local_cloud_is_told_how_to_become_a_role(command: Command) 
     said = "only roles and users may boost, and the caller is arn:aws:iam::000000000000:root; assume a role that has "
     said += "grant_boost"
 
-    class Refusing(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            answer = json.dumps({"error": said}).encode()
-            self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(403)
-            self.send_header("content-length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    with HTTPServer(("127.0.0.1", 0), Refusing) as coordinator:
-        thread = threading.Thread(target=coordinator.handle_request)
-        thread.start()
-        done = command("boost", "list", "orders", "--coordinator", f"http://127.0.0.1:{coordinator.server_port}/")
-        thread.join()
+    with listening(lambda *_: (403, json.dumps({"error": said}).encode())) as url:
+        done = command("boost", "list", "orders", "--coordinator", f"{url}/")
     assert (done.returncode, done.stdout, done.stderr) == (
         1,
         "",

@@ -22,10 +22,10 @@ from botocore.awsrequest import AWSResponse
 
 from highwater import CoordinatorClient, Pulse
 from highwater.core import Dimension
+from tests.client.scripted import ITEM, Nobody, told_units
 
 # A hang ends the story, and fails its test.
 faulthandler.dump_traceback_later(50, exit=True)
-ITEM = {"pk": {"S": "a"}}
 ANSWER = json.dumps({"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": 7.0}}).encode()
 
 
@@ -41,18 +41,9 @@ class Table:
         self.made_by = os.getpid()
 
     def update_item(self, **request: Any) -> dict[str, Any]:
-        values = request["ExpressionAttributeValues"]
-        told = sum(float(value["N"]) for name, value in values.items() if name.startswith(":a"))
-        if told:
+        if told := told_units(request):
             say(told=told, is_parent=os.getpid() == PARENT, is_own=self.made_by == os.getpid())
         return {"Attributes": {}}
-
-
-class Nobody(CoordinatorClient):
-    """Is woken, and says nothing."""
-
-    def send(self, action: str, **members: Any) -> dict[str, Any]:
-        return {"action": action, **members}
 
 
 def connect() -> tuple[Any, CoordinatorClient]:

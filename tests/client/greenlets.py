@@ -14,25 +14,18 @@ import faulthandler  # noqa: E402
 import json  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
-from typing import Any  # noqa: E402
 
 import boto3  # noqa: E402
 import gevent  # noqa: E402
 from gevent.pool import Pool  # noqa: E402
 
 import highwater  # noqa: E402
+from tests.client.scripted import ITEM, Nobody  # noqa: E402
 
 # A hang ends the process, and fails the test.
 faulthandler.dump_traceback_later(50, exit=True)
 REQUESTS, BUDGET = 20, 60
 ticks = [0]
-
-
-class Nobody(highwater.CoordinatorClient):
-    """Is woken, and says nothing."""
-
-    def send(self, action: str, **members: Any) -> dict[str, Any]:
-        return {"action": action, **members}
 
 
 def tick() -> None:
@@ -52,7 +45,7 @@ highwater.pace(session, write=BUDGET, table="orders")
 client = session.client("dynamodb", endpoint_url=url)
 gevent.spawn(tick)
 began = time.monotonic()
-Pool(8).map(lambda _: client.put_item(TableName="orders", Item={"pk": {"S": "a"}}), range(REQUESTS))
+Pool(8).map(lambda _: client.put_item(TableName="orders", Item=ITEM), range(REQUESTS))
 seconds = time.monotonic() - began
 pulse.stop()
 print(json.dumps({"seconds": seconds, "ticks": ticks[0]}))

@@ -19,9 +19,9 @@ class ResourceNotFoundException(Exception):
     """As boto3's clients have it."""
 
 
-def refused(code: str, status: int = 400, **more: Any) -> ClientError:
+def refused(code: str, status: int = 400, *, operation: str = "Scan", **more: Any) -> ClientError:
     response: Any = {"Error": {"Code": code, "Message": "it rests"}, "ResponseMetadata": {"HTTPStatusCode": status}}
-    return ClientError(response | more, "Scan")
+    return ClientError(response | more, operation)
 
 
 @dataclass

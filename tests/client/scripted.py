@@ -1,9 +1,15 @@
-"""A DynamoDB that answers what a test tells it to."""
+"""Servers and a coordinator that answer what a test tells them to."""
 
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from highwater import CoordinatorClient
 
 ARN = "arn:aws:dynamodb:eu-central-1:123456789012:table/orders"
 CONSUMED = {
@@ -39,3 +45,47 @@ def throttled(
         member = "throttlingReasons" if code == "ThrottlingException" else "ThrottlingReasons"
         document[member] = [{"reason": reason, "resource": resource}]
     return 400, document | {"message": "slow down"}
+
+
+@contextmanager
+def listening(serve: Callable[[bytes, Mapping[str, str]], tuple[int, bytes] | None]) -> Iterator[str]:
+    """Serve requests on loopback while the block runs; yields the URL.
+
+    *serve* gets a request's body and headers, and returns the status and the body; `None` drops the connection.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            answer = serve(body, {name.lower(): value for name, value in self.headers.items()})
+            if answer is None:
+                self.close_connection = True
+                return
+            self.send_response(answer[0])
+            self.send_header("content-type", "application/x-amz-json-1.0")
+            self.send_header("content-length", str(len(answer[1])))
+            self.end_headers()
+            self.wfile.write(answer[1])
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+class Nobody(CoordinatorClient):
+    """Is woken, and says nothing."""
+
+    def send(self, action: str, **members: Any) -> dict[str, Any]:
+        return {"action": action, **members}
+
+
+def told_units(request: Mapping[str, Any]) -> float:
+    """The units that a pulse adds to an item."""
+    values = request["ExpressionAttributeValues"]
+    return sum(float(value["N"]) for name, value in values.items() if name.startswith(":a"))

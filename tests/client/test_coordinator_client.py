@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import boto3
@@ -19,6 +17,7 @@ from highwater import BoostAnswer, BoostNotReadyError, BoostRefusedError, Coordi
 from highwater.client import task
 from highwater.client.boost import Boost
 from highwater.client.coordinator import URL_VARIABLE, CoordinatorClient
+from tests.client.scripted import listening
 from tests.ports import free_port
 
 BILLED = "each billed at its highest capacity, until some 17 minutes after the end, when auto scaling has lowered it"
@@ -58,42 +57,22 @@ class Server:
     """
 
     answers: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
-    asked: list[tuple[dict[str, Any], dict[str, str]]] = field(default_factory=list)
+    asked: list[tuple[dict[str, Any], Mapping[str, str]]] = field(default_factory=list)
     url: str = ""
 
-    def next(self) -> tuple[int, dict[str, Any]]:
-        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+    def serve(self, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes] | None:
+        self.asked.append((json.loads(body), headers))
+        status, document = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return (status, json.dumps(document).encode()) if status else None
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     told = Server()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            told.asked.append((json.loads(body), {name.lower(): value for name, value in self.headers.items()}))
-            status, document = told.next()
-            if status == 0:
-                self.close_connection = True
-                return
-            answer = json.dumps(document).encode()
-            self.send_response(status)
-            self.send_header("content-length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
     monkeypatch.delenv(URL_VARIABLE, raising=False)
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
-        told.url = f"http://127.0.0.1:{listening.server_port}/"
-        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with listening(told.serve) as url:
+        told.url = f"{url}/"
         yield told
-        listening.shutdown()
-        thread.join()
 
 
 def _session(key: str | None = "AKIDEXAMPLE") -> boto3.Session:

@@ -16,7 +16,7 @@ import pytest
 import highwater
 from highwater.core import Dimension
 from tests.cdk_cli import ROOT
-from tests.client.scripted import CONSUMED, ITEM, DynamoDB
+from tests.client.scripted import CONSUMED, ITEM, DynamoDB, told_units
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 WRITE = (None, Dimension.WRITE)
@@ -111,8 +111,7 @@ def test_thread_that_cannot_start_is_started_later(monkeypatch: pytest.MonkeyPat
     table: Any = SimpleNamespace(told=0.0)
 
     def update_item(**request: Any) -> dict[str, Any]:
-        values = request["ExpressionAttributeValues"]
-        table.told += sum(float(value["N"]) for name, value in values.items() if name.startswith(":a"))
+        table.told += told_units(request)
         return {"Attributes": {}}
 
     table.update_item = update_item

@@ -15,10 +15,11 @@ from pynamodb.attributes import UnicodeAttribute
 from pynamodb.models import Model
 
 import highwater
-from highwater import CoordinatorClient, Meter, Pulse
+from highwater import Meter, Pulse
 from highwater.client.hooks import Counts
 from highwater.core import Dimension
-from tests.client.scripted import ARN, CONSUMED, ITEM, DynamoDB, throttled
+from tests.client.scripted import ARN, CONSUMED, ITEM, DynamoDB, throttled, told_units
+from tests.client.test_pulse import Coordinator
 
 READ, WRITE = Dimension.READ, Dimension.WRITE
 TABLE, STATUS = (None, WRITE), ("by_status", WRITE)
@@ -311,30 +312,18 @@ class HangingTable:
     def update_item(self, **request: Any) -> dict[str, Any]:
         self.has_begun.set()
         assert self.may_answer.wait(60)
-        values = request["ExpressionAttributeValues"]
-        self.told += sum(float(value["N"]) for name, value in values.items() if name.startswith(":a"))
+        self.told += told_units(request)
         return {"Attributes": {}}
-
-
-class Woken(CoordinatorClient):
-    """Notes who asks for help."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tables: list[str] = []
-
-    def wake(self, table: str) -> None:
-        self.tables.append(table)
 
 
 def test_requests_go_on_while_a_pulse_hangs_and_are_told_of_afterwards(
     dynamodb: tuple[DynamoDB, boto3.Session, str],
 ) -> None:
     _, session, url = dynamodb
-    table, woken, now = HangingTable(), Woken(), [SLOT * 10.0 + 3]
+    table, coordinator, now = HangingTable(), Coordinator(), [SLOT * 10.0 + 3]
     pulse = Pulse(
         dynamodb=table,
-        coordinator=woken,
+        coordinator=coordinator,
         clock=lambda: now[0],
         pause=lambda _: None,
         _pulse_table="pulses",
@@ -351,5 +340,5 @@ def test_requests_go_on_while_a_pulse_hangs_and_are_told_of_afterwards(
     table.may_answer.set()
     pulse.stop()
     assert table.told == 22 * 7.0
-    assert set(woken.tables) <= {"orders"}
+    assert set(coordinator.woken) <= {"pulse orders"}
     client.close()

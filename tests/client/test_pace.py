@@ -19,23 +19,9 @@ from highwater import Meter, PaceError, Pacer
 from highwater.client.hooks import Counts
 from highwater.core import Dimension
 from tests.client.scripted import CONSUMED, ITEM, DynamoDB, throttled
+from tests.client.virtual_clock import SECOND, Clock
 
 READ, WRITE = Dimension.READ, Dimension.WRITE
-SECOND = 1_000_000_000
-
-
-@dataclass
-class Clock:
-    """Moves where a pacer waits, and by hand."""
-
-    now: int = 5_000 * SECOND
-    waited: list[float] = field(default_factory=list)
-
-    def pause(self, seconds: float) -> None:
-        # a bucket's times are rounded up to a nanosecond
-        if seconds > 1e-6:
-            self.waited.append(round(seconds, 3))
-        self.now += round(seconds * SECOND)
 
 
 @dataclass
@@ -45,10 +31,10 @@ class Paced:
     server: DynamoDB
     session: boto3.Session
     url: str
-    clock: Clock = field(default_factory=Clock)
+    clock: Clock = field(default_factory=lambda: Clock(now=5_000 * SECOND))
 
     def __post_init__(self) -> None:
-        self.pacer = Pacer(clock=lambda: self.clock.now, pause=self.clock.pause)
+        self.pacer = self.clock.pacer()
 
     def pace(self, **budget: Any) -> Any:
         """A client of the session, paced."""
@@ -256,8 +242,7 @@ def test_session_that_is_paced_already_gets_further_budgets_and_other_rates(pace
 def test_client_of_a_paced_session_may_have_a_budget_besides(paced: Paced) -> None:
     highwater.pace(paced.session, write=1_000, pacer=paced.pacer)
     client, other = paced.client(), paced.client()
-    own = Pacer(clock=lambda: paced.clock.now, pause=paced.clock.pause)
-    highwater.pace(client, write=5, pacer=own)
+    highwater.pace(client, write=5, pacer=paced.clock.pacer())
     paced.answers(5.0)
     for _ in range(2):
         client.put_item(TableName="orders", Item=ITEM)

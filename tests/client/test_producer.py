@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import string
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ReadTimeoutError
 from botocore.stub import Stubber
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from highwater import BufferedProducer, BufferedWriteError, BufferFullError
 from highwater.bulk.items import Put
 from highwater.bulk.send import WriteJob, job_of
 from highwater.core.buffered import BufferedAction, Message, read_action
+from tests.client.memory_table import refused
 from tests.client.virtual_clock import Clock
 
 URL = "https://sqs.eu-central-1.amazonaws.com/111122223333/orders"
@@ -29,9 +31,7 @@ BUSY = {"SenderFault": False, "Code": "InternalError", "Message": "later"}
 INVALID = {"SenderFault": True, "Code": "InvalidMessageContents", "Message": "no such text"}
 
 
-def _error(code: str, status: int = 400) -> ClientError:
-    response: Any = {"Error": {"Code": code, "Message": "it rests"}, "ResponseMetadata": {"HTTPStatusCode": status}}
-    return ClientError(response, "SendMessageBatch")
+_error = functools.partial(refused, operation="SendMessageBatch")
 
 
 @dataclass

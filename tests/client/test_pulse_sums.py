@@ -10,8 +10,9 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from highwater import CoordinatorClient, Pulse
+from highwater import Pulse
 from highwater.core import Dimension
+from tests.client.scripted import Nobody
 
 TARGETS = ((None, Dimension.READ), (None, Dimension.WRITE), ("by_day", Dimension.WRITE))
 BEGAN = 1_795_436_760.0
@@ -59,14 +60,6 @@ class Table:
         return {"Attributes": {name: {"N": str(units)} for name, units in self.sums.items()}}
 
 
-class Silent(CoordinatorClient):
-    """Is woken, and says nothing."""
-
-    def send(self, action: str, **members: Any) -> dict[str, Any]:
-        """Nobody hears it."""
-        return {"action": action, **members}
-
-
 @dataclass
 class Process:
     """One process of the fleet, which counts by its own clock."""
@@ -80,7 +73,7 @@ class Process:
     def __post_init__(self) -> None:
         self.pulse = Pulse(
             dynamodb=self.table,
-            coordinator=Silent(),
+            coordinator=Nobody(),
             clock=lambda: self.now,
             pause=lambda _: None,
             _pulse_table="pulses",

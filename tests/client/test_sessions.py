@@ -12,11 +12,12 @@ import botocore.session
 import pytest
 
 import highwater
-from highwater import CoordinatorClient, Delete, Meter, Pacer, Pacing
+from highwater import CoordinatorClient, Delete, Meter, Pacing
 from highwater.client.hooks import Counts
 from highwater.client.sessions import Place, account_of, session_apart
 from highwater.core import Dimension
 from tests.client.scripted import CONSUMED, ITEM, DynamoDB
+from tests.client.virtual_clock import Clock
 
 WRITE, DAY = Dimension.WRITE, timedelta(days=1)
 BOTH = "a boto3.Session or a DynamoDB client of boto3"
@@ -197,20 +198,15 @@ def test_meter_counts_the_tables_of_its_region_account_and_endpoint_alone(dynamo
 
 def test_table_of_another_region_has_a_budget_of_its_own(dynamodb: Stage) -> None:
     server, session, url = dynamodb
-    now, waited = [0], []
-
-    def pause(seconds: float) -> None:
-        waited.append(round(seconds, 3))
-        now[0] += round(seconds * 1e9)
-
-    pacer = Pacer(clock=lambda: now[0], pause=pause)
+    clock = Clock()
+    pacer = clock.pacer()
     highwater.pace(session, write=5, table="orders", indexes={"by_status": 2}, pacer=pacer)
     server.answers = [(200, {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": 5.0}})]
     here, there = (session.client("dynamodb", endpoint_url=url, region_name=each) for each in (None, "eu-west-1"))
     for client in (here, there, here, there):
         client.put_item(TableName="orders", Item=ITEM)
     # the second of each waits for the first, of which the first wait lets a second pass
-    assert waited == [1.0]
+    assert clock.waited == [1.0]
     assert [pacer.rate(name, None, WRITE) for name in ("orders", "eu-west-1/orders")] == [5.0, 5.0]
     assert pacer.rate("eu-west-1/orders", "by_status", WRITE) == 2.0
     pacer.limit("eu-west-1/orders", WRITE, 9)
