@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, Final
 
 from highwater import Put
 from highwater.bulk.items import Unreadable, put_of_line
@@ -150,12 +150,6 @@ class OutputError(HighwaterError):
     """A file that cannot be written."""
 
 
-class _Writer(Protocol):
-    def write(self, data: bytes, /) -> Any: ...
-
-    def close(self) -> None: ...
-
-
 class ItemOutput:
     """Writes items as lines `{"Item": {...}}`, with DynamoDB's types, in the format of DynamoDB's exports.
 
@@ -172,7 +166,8 @@ class ItemOutput:
 
     def __init__(self, path: Path | None, kept_bytes: int | None) -> None:
         self._path = path
-        self._writer: _Writer | None = None
+        # writes to the file, compressed or as it is; `None` between two compressed frames
+        self._writer: Any = None
         # after a failed write, the last line may be incomplete
         self._failure: OutputError | None = None
         try:
@@ -197,7 +192,7 @@ class ItemOutput:
         if self._failure is not None:
             raise self._failure
         try:
-            if self._writer is not None and self._path is not None:
+            if self._writer not in (None, self._file):
                 self._writer.close()
                 self._writer = None
             self._file.flush()
@@ -215,7 +210,7 @@ class ItemOutput:
             with contextlib.suppress(OSError):
                 self._file.close()
 
-    def _begin(self) -> _Writer:
+    def _begin(self) -> Any:
         suffix = "" if self._path is None else self._path.suffix
         if suffix == ".gz":
             return gzip.GzipFile(fileobj=self._file, mode="wb", mtime=0)
@@ -223,24 +218,11 @@ class ItemOutput:
             import zstandard
 
             return zstandard.ZstdCompressor().stream_writer(self._file, closefd=False)
-        return _Plain(self._file)
+        return self._file
 
     def _failed(self, error: OSError) -> OutputError:
         self._failure = OutputError(f"{self._path or 'standard output'}: cannot be written: {error.strerror or error}")
         return self._failure
-
-
-class _Plain:
-    """A writer that compresses nothing and leaves its file open."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def write(self, data: bytes) -> None:
-        self._file.write(data)
-
-    def close(self) -> None:
-        self._file.flush()
 
 
 def _open(path: Path, kept_bytes: int | None) -> IO[bytes]:
