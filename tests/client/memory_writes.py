@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
+from highwater.bulk.items import Action
+from highwater.bulk.send import WriteJob, job_of
 from tests.client.memory_table import ResourceNotFoundException, refused
+
+
+def jobs_of(actions: Sequence[Action]) -> list[WriteJob]:
+    """The jobs of actions that DynamoDB takes."""
+    return [job for number, action in enumerate(actions) if isinstance(job := job_of(number, action), WriteJob)]
 
 
 @dataclass

@@ -19,12 +19,12 @@ from highwater import PacedWorkError, Put, TableScan
 from highwater.bulk.budget import paced_client
 from highwater.bulk.in_flight import InFlight
 from highwater.bulk.scan import SegmentPages
-from highwater.bulk.send import BatchSender, PageReader, Sent, WorkEndedError, WriteJob, job_of
+from highwater.bulk.send import BatchSender, PageReader, Sent, WorkEndedError, WriteJob
 from highwater.bulk.write import BlockWriter
 from highwater.core import Dimension
 from highwater.core.pacing import PageSize
 from tests.client.memory_table import MemoryTable, refused
-from tests.client.memory_writes import MemoryWrites
+from tests.client.memory_writes import MemoryWrites, jobs_of
 from tests.client.virtual_clock import SECOND, Clock
 
 AT = ("orders", (None, Dimension.WRITE))
@@ -106,16 +106,16 @@ def test_latency_of_pages_and_of_writes_is_measured() -> None:
     table = MemoryTable({f"order-{n:03}": 8_000 for n in range(400)}, before=lambda _: clock.pause(0.2))
     arguments = {"TotalSegments": 1, "ConsistentRead": False, "TableName": "orders"}
     size = PageSize(300_000, is_consistent=False, item_bytes=8_000_000)
-    PageReader(table, pacer, "orders", None, size, arguments, clock.pause, reading).read(0, None)
+    PageReader(table, pacer, "orders", None, size, arguments, reading).read(0, None)
     # a page of 25 units
     assert reading.limit == 4
     writes = MemoryWrites(before=lambda *_: clock.pause(0.2))
-    BatchSender(writes, pacer, "orders", clock.pause, writing).send(jobs(25))
+    BatchSender(writes, pacer, "orders", writing).send(jobs(25))
     assert writing.limit == 12
 
 
 def jobs(count: int) -> list[WriteJob]:
-    return [job for n in range(count) if isinstance(job := job_of(n, Put({"pk": f"order-{n}"})), WriteJob)]
+    return jobs_of([Put({"pk": f"order-{n}"}) for n in range(count)])
 
 
 class Gate:
@@ -220,13 +220,13 @@ def test_nothing_is_sent_once_the_work_has_ended_and_its_budget_is_paid_back() -
 
 
 def test_one_batch_that_fails_keeps_the_others_from_being_sent() -> None:
-    clock, writes = Clock(), MemoryWrites()
+    writes = MemoryWrites()
 
     def fail(*_: Any) -> None:
         raise refused("ExpiredTokenException")
 
     writes.before = fail
-    sender = BatchSender(writes, clock.pacer(), "orders", clock.pause)
+    sender = BatchSender(writes, Clock().pacer(), "orders")
     with ThreadPoolExecutor(4) as pool, pytest.raises(PacedWorkError, match="ExpiredTokenException"):
         BlockWriter(sender, ("pk",), pool).write([Put({"pk": f"order-{n}"}) for n in range(500)], 0, lambda _: None)
     assert writes.requests == [("batch", 25)]

@@ -37,6 +37,11 @@ def scan(table: MemoryTable, clock: Clock | None = None, **more: Any) -> Iterato
     return highwater.scan("orders", **arguments | more)
 
 
+def reader(table: MemoryTable, clock: Clock) -> PageReader:
+    arguments = {"TotalSegments": 1, "ConsistentRead": False, "TableName": "orders"}
+    return PageReader(table, clock.pacer(), "orders", None, PageSize(200_000, is_consistent=False), arguments)
+
+
 def keys(pages: list[ScanPage]) -> list[str]:
     return sorted(item["pk"] for page in pages for item in page.items)
 
@@ -304,7 +309,7 @@ def test_checkpoint_is_one_process_s(tmp_path: Path) -> None:
 
 
 def test_requests_refused_for_capacity_are_sent_again_for_as_long_as_it_takes() -> None:
-    table, pacer = MemoryTable(items(40)), Clock().pacer()
+    table, clock = MemoryTable(items(40)), Clock()
     left = [40]
 
     def throttle(_: dict[str, Any]) -> None:
@@ -314,14 +319,9 @@ def test_requests_refused_for_capacity_are_sent_again_for_as_long_as_it_takes() 
             raise refused("ProvisionedThroughputExceededException", ThrottlingReasons=[reason])
 
     table.before = throttle
-    pauses: list[float] = []
-    size = PageSize(200_000, is_consistent=False)
-    arguments = {"TotalSegments": 1, "ConsistentRead": False, "TableName": "orders"}
-    reader = PageReader(table, pacer, "orders", None, size, arguments, pauses.append)
-    page = reader.read(0, None)
-    assert page["ScannedCount"] == 1
-    assert len(pauses) == 40
-    assert max(pauses) <= 20
+    assert reader(table, clock).read(0, None)["ScannedCount"] == 1
+    assert len(clock.waited) == 40
+    assert max(clock.waited) <= 20
 
 
 @pytest.mark.parametrize(
@@ -360,11 +360,8 @@ def test_network_that_fails_again_and_again_ends_the_scan() -> None:
         raise EndpointConnectionError(endpoint_url="https://dynamodb.eu-central-1.amazonaws.com")
 
     table.before = fail
-    size = PageSize(200_000, is_consistent=False)
-    arguments = {"TotalSegments": 1, "ConsistentRead": False, "TableName": "orders"}
-    reader = PageReader(table, Clock().pacer(), "orders", None, size, arguments, lambda _: None)
     with pytest.raises(PacedWorkError) as told:
-        reader.read(0, None)
+        reader(table, Clock()).read(0, None)
     assert str(told.value) == (
         'scan of orders stopped: Could not connect to the endpoint URL: "https://dynamodb.eu-central-1.amazonaws.com"; '
         f"{GOES_ON} (tried 8 times)"

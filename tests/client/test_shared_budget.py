@@ -17,11 +17,12 @@ from botocore.exceptions import ClientError
 
 import highwater
 from highwater import PaceError, Pacer, Put, SharedBudget, SharedBudgetError
-from highwater.bulk.send import BatchSender, PageReader, WriteJob, job_of
+from highwater.bulk.send import BatchSender, PageReader
 from highwater.bulk.shared import WhenLost
 from highwater.core.pacing import PageSize
 from highwater.core.units import Dimension
 from tests.client.memory_budget import AT, GONE, LANE, RATE, SECOND, Record
+from tests.client.memory_writes import jobs_of
 from tests.client.scripted import ITEM, DynamoDB, throttled
 
 
@@ -115,16 +116,15 @@ def _put(client: Any, _pacer: Pacer) -> None:
 
 def _send(count: int) -> Callable[[Any, Pacer], None]:
     def send(client: Any, pacer: Pacer) -> None:
-        jobs = [job_of(number, Put({"pk": str(number), "x": "y" * (30_000 // count)})) for number in range(count)]
-        batch = [job for job in jobs if isinstance(job, WriteJob)]
-        BatchSender(client, pacer, "orders", pause=pacer.pause).send(batch)
+        jobs = jobs_of([Put({"pk": str(number), "x": "y" * (30_000 // count)}) for number in range(count)])
+        BatchSender(client, pacer, "orders").send(jobs)
 
     return send
 
 
 def _read(client: Any, pacer: Pacer) -> None:
     size = PageSize(200_000, is_consistent=False)
-    PageReader(client, pacer, "orders", None, size, {"TableName": "orders"}, pause=pacer.pause).read(0, None)
+    PageReader(client, pacer, "orders", None, size, {"TableName": "orders"}).read(0, None)
 
 
 DONE = {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": 30.0}, "ScannedCount": 10, "Items": []}

@@ -16,11 +16,12 @@ import highwater
 from highwater import Delete, PacedWorkError, Put, Rejected, Update, WriteProgress
 from highwater.bulk.budget import TRIES
 from highwater.bulk.items import Action
-from highwater.bulk.send import BatchSender, Sent, WriteJob, batches_of, job_of
+from highwater.bulk.send import BatchSender, Sent, batches_of
+from highwater.bulk.write import _laps
 from highwater.core import Dimension
 from highwater.core.pacing import item_bytes, write_units_of
 from tests.client.memory_table import refused
-from tests.client.memory_writes import MemoryWrites
+from tests.client.memory_writes import MemoryWrites, jobs_of
 from tests.client.virtual_clock import SECOND, Clock
 
 REASON = {"reason": "TableWriteProvisionedThroughputExceeded", "resource": "arn"}
@@ -111,12 +112,9 @@ def test_nothing_that_comes_back_is_lost_and_each_key_ends_as_its_last_action_sa
                 )
                 expected[name] = str(number)
     clock = Clock()
-    sender = BatchSender(table, clock.pacer(), "orders", clock.pause)
+    sender = BatchSender(table, clock.pacer(), "orders")
     sender.pacer.limit("orders", Dimension.WRITE, 1_000)
-    from highwater.bulk.write import _laps
-
-    jobs = [job for number, action in enumerate(actions) if isinstance(job := job_of(number, action), WriteJob)]
-    for lap in _laps(jobs, ("pk",)):
+    for lap in _laps(jobs_of(actions), ("pk",)):
         for batch in batches_of(lap):
             assert sender.send(batch).rejected == ()
     found: dict[str, str | None] = {name: item["state"]["S"] for name, item in table.items.items()}
@@ -139,9 +137,8 @@ def test_batch_that_is_refused_with_either_error_is_sent_again_whatever_the_reas
 
     table.before = throttle
     clock = Clock()
-    sender = BatchSender(table, clock.pacer(), "orders", clock.pause)
-    jobs = [job for number, put in enumerate(puts(7)) if isinstance(job := job_of(number, put), WriteJob)]
-    assert sender.send(jobs).rejected == ()
+    sender = BatchSender(table, clock.pacer(), "orders")
+    assert sender.send(jobs_of(puts(7))).rejected == ()
     assert (len(table.items), left) == (7, [0])
 
 
@@ -175,9 +172,8 @@ def test_conflicts_with_writes_of_others_are_waited_for_at_an_unchanged_rate(
         if len(asked) <= 40:
             raise refused(code)
 
-    sender = BatchSender(MemoryWrites(before=before), pacer, "orders", clock.pause)
-    jobs = [job for number, action in enumerate(actions) if isinstance(job := job_of(number, action), WriteJob)]
-    assert sender.send(jobs) == Sent(units=float(len(actions)))
+    sender = BatchSender(MemoryWrites(before=before), pacer, "orders")
+    assert sender.send(jobs_of(actions)) == Sent(units=float(len(actions)))
     assert asked == [operation] * 41
     # each attempt counts as consumed, and the pauses grow to between ten and twenty seconds
     assert pacer.spent("orders", None, Dimension.WRITE) == (41 * len(actions) * 1_000, 0)

@@ -216,7 +216,6 @@ class Drain:
             self.dynamodb,
             self.pacer,
             self.table,
-            self.run.pause,
             goes_on="its messages stay in the queue",
             on_written=lambda job: done.add(job.number),
         )

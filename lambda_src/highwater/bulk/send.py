@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -25,12 +24,11 @@ class PageReader:
 
     Attributes:
         client: A DynamoDB client without retries.
-        pacer: Has the budget.
+        pacer: Has the budget, and waits.
         table: The table's name.
         index: The index, `None` for the table.
         size: Chooses the number of items of a page.
         arguments: The arguments that every request has.
-        pause: Sleeps for the given number of seconds.
         in_flight: Learns how long requests take. By default nothing does.
         is_stopped: Once set, nothing more is sent: `read` raises `WorkEndedError`.
         goes_on: The end of messages of errors: how the work can go on.
@@ -42,7 +40,6 @@ class PageReader:
     index: str | None
     size: PageSize
     arguments: Mapping[str, Any]
-    pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
     in_flight: InFlight | None = None
     is_stopped: threading.Event = field(default_factory=threading.Event)
     goes_on: str = GOES_ON
@@ -70,7 +67,7 @@ class PageReader:
                 refusals = refusals_of(error.response) if isinstance(error, ClientError) else []
                 if refusals:
                     self.pacer.refund(paid, self.table, Dimension.READ, refusals)
-                self.pause(retries.pause_after(error, is_throttled=bool(refusals)))
+                self.pacer.pause(retries.pause_after(error, is_throttled=bool(refusals)))
             else:
                 units = self.units_of(page)
                 if self.in_flight is not None:
@@ -225,9 +222,8 @@ class BatchSender:
 
     Attributes:
         client: A DynamoDB client without retries.
-        pacer: Has the budget.
+        pacer: Has the budget, and waits.
         table: The table's name.
-        pause: Sleeps for the given number of seconds.
         in_flight: Learns how long requests take. By default nothing does.
         is_stopped: Once set, nothing more is sent: `send` raises `WorkEndedError`.
         goes_on: The end of messages of errors: how the work can go on.
@@ -237,7 +233,6 @@ class BatchSender:
     client: Any
     pacer: Pacer
     table: str
-    pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
     in_flight: InFlight | None = None
     is_stopped: threading.Event = field(default_factory=threading.Event)
     goes_on: str = GOES_ON
@@ -274,7 +269,7 @@ class BatchSender:
                 jobs = unprocessed
             if members:
                 self.pacer.refund(Paid({}), self.table, _WRITE, [Throttle(RefusalKind.PROVISIONED)])
-                self.pause(pause_before(tries))
+                self.pacer.pause(pause_before(tries))
         return sent
 
     def _send_one(self, job: WriteJob) -> Sent:
@@ -319,7 +314,7 @@ class BatchSender:
                     # documented: it is counted in full, like a successful one.
                     self.pacer.settle(paid, expected)
                     conflicts += 1
-                    self.pause(pause_before(conflicts))
+                    self.pacer.pause(pause_before(conflicts))
                     continue
                 if code == "ConditionalCheckFailedException":
                     # a write whose condition is false consumes units all the same
@@ -331,7 +326,7 @@ class BatchSender:
                 if refusals:
                     self.pacer.refund(paid, self.table, _WRITE, refusals)
                 # a failed request may have succeeded, so the retry may repeat it
-                self.pause(retries.pause_after(error, is_throttled=bool(refusals)))
+                self.pacer.pause(retries.pause_after(error, is_throttled=bool(refusals)))
             else:
                 consumed = self._consumed(answer)
                 if self.in_flight is not None:
