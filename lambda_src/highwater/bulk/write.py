@@ -58,32 +58,6 @@ class WritePlan:
         return self.table_units + sum(self.index_units.values())
 
 
-def plan_writes(
-    described: Mapping[str, Any], actions: Iterable[Action], rate: float, reject: Callable[[Rejected], None]
-) -> WritePlan:
-    """Add up the cost of *actions* for the table that DescribeTable returned; nothing is written."""
-    cost, rejected = WriteCost(tuple(_indexes(described))), 0
-    keys = [part["AttributeName"] for part in described["KeySchema"]]
-    for number, action in enumerate(actions):
-        job = job_of(number, action)
-        if not isinstance(job, Rejected) and (missing := [key for key in keys if key not in job.raw]):
-            job = Rejected(number, action, f"the item has no {' and no '.join(missing)}, a key of the table")
-        if isinstance(job, Rejected):
-            rejected += 1
-            reject(job)
-        else:
-            cost.add(job.raw)
-    return WritePlan(
-        described["TableName"],
-        cost.items,
-        cost.size_bytes,
-        cost.table_units,
-        cost.index_units,
-        cost.seconds_at(rate),
-        rejected,
-    )
-
-
 def _indexes(described: Mapping[str, Any]) -> Iterator[IndexParts]:
     own = {part["AttributeName"] for part in described["KeySchema"]}
     for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
@@ -271,7 +245,25 @@ class PacedWrite(PacedWork):
 
     def plan(self, actions: Iterable[Action], reject: Callable[[Rejected], None]) -> WritePlan:
         """Return the cost of writing all actions if they are new items; writes nothing, raises like `write`."""
-        return plan_writes(self._described, actions, self.rate, reject)
+        cost, rejected = WriteCost(tuple(_indexes(self._described))), 0
+        for number, action in enumerate(actions):
+            job = job_of(number, action)
+            if not isinstance(job, Rejected) and (missing := [key for key in self._keys if key not in job.raw]):
+                job = Rejected(number, action, f"the item has no {' and no '.join(missing)}, a key of the table")
+            if isinstance(job, Rejected):
+                rejected += 1
+                reject(job)
+            else:
+                cost.add(job.raw)
+        return WritePlan(
+            self._described["TableName"],
+            cost.items,
+            cost.size_bytes,
+            cost.table_units,
+            cost.index_units,
+            cost.seconds_at(self.rate),
+            rejected,
+        )
 
     @contextmanager
     def opened(self) -> Iterator[BlockWriter]:

@@ -9,6 +9,7 @@ HighwaterError
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import random
@@ -16,7 +17,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
@@ -75,8 +76,6 @@ class CoordinatorNotFoundError(CoordinatorUnavailableError):
 # 15 s, 30 s, 1 min and so on
 _SHORTEST_REST, _LONGEST_REST = 15.0, 900.0
 _RANDOM: Final = random.SystemRandom()
-# what a client finds once: its cached properties
-_FOUND: Final = ("url", "pulse_table", "_session", "_http", "_events")
 
 
 @dataclass(slots=True)
@@ -217,8 +216,8 @@ class CoordinatorClient:
 
     def with_attempts(self, attempts: int) -> CoordinatorClient:
         """Return a client for the same coordinator, with what this one found, that sends a request so many times."""
-        made = replace(self, attempts=attempts)
-        vars(made).update({name: vars(self)[name] for name in _FOUND if name in vars(self)})
+        made = copy.copy(self)
+        made.attempts = attempts
         return made
 
     @cached_property

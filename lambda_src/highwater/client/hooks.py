@@ -75,15 +75,13 @@ class Request:
     order: tuple[str, ...] = ()
 
 
-def read_request(
-    operation: str, params: Mapping[str, Any], label: Callable[[str], str] = lambda table: table_name(table)
-) -> Request | None:
+def read_request(operation: str, params: Mapping[str, Any], label: Callable[[str], str]) -> Request | None:
     """Return the request, `None` if it consumes no capacity or if botocore is going to reject it.
 
     Args:
         operation: Its name in the API.
         params: Its parameters.
-        label: Returns what to call a table, from its name or ARN. By default its name.
+        label: Returns what to call a table, from its name or ARN.
     """
     if operation not in _WITH_CAPACITY:
         return None
@@ -138,9 +136,7 @@ def _units(consumed: Mapping[str, Any]) -> float:
     return units if 0 <= units < math.inf else 0.0
 
 
-def items_left(
-    parsed: Mapping[str, Any], request: Request, label: Callable[[str], str] = lambda table: table_name(table)
-) -> dict[str, int]:
+def items_left(parsed: Mapping[str, Any], request: Request, label: Callable[[str], str]) -> dict[str, int]:
     """Return how many items of each table a batch left unprocessed, or how many of its statements were throttled."""
     found = {label(table): len(asked) for table, asked in (parsed.get("UnprocessedItems") or {}).items()}
     keys = (parsed.get("UnprocessedKeys") or {}).items()
