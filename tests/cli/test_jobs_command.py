@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import boto3
@@ -20,22 +21,24 @@ from tests.local.world import create_tables, units
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("jobs command")]
 
 
+RUNNING = JobProgress(
+    id="backfill",
+    state="running",
+    segments=1_024,
+    segments_done=300,
+    workers=7,
+    items=90_000,
+    scanned=120_000,
+    units=8_765.5,
+    scanned_per_second=123.4,
+    seconds_left=5_025,
+    skew=3.2,
+    slowest=17,
+)
+
+
 def test_progress_is_told_in_sentences() -> None:
-    running = JobProgress(
-        id="backfill",
-        state="running",
-        segments=1_024,
-        segments_done=300,
-        workers=7,
-        items=90_000,
-        scanned=120_000,
-        units=8_765.5,
-        scanned_per_second=123.4,
-        seconds_left=5_025,
-        skew=3.2,
-        slowest=17,
-    )
-    assert list(lines_of(running)) == [
+    assert list(lines_of(RUNNING)) == [
         "job backfill: running",
         "segments: 300 of 1,024 done, 7 at work",
         "items: 90,000 of 120,000 read, for 8,765.5 read units",
@@ -45,19 +48,12 @@ def test_progress_is_told_in_sentences() -> None:
 
 
 def test_rejected_lines_of_a_load_are_told() -> None:
-    loaded = JobProgress(
-        id="load",
-        state="done",
-        segments=32,
-        segments_done=32,
-        workers=0,
+    done = replace(RUNNING, id="load", state="done", segments=32, segments_done=32, workers=0, skew=None)
+    loaded = replace(
+        done,
         items=1_988,
         scanned=2_000,
         units=4_321.0,
-        scanned_per_second=0.0,
-        seconds_left=0,
-        skew=None,
-        slowest=None,
         dimension=Dimension.WRITE,
         rejected=12,
         first_rejects=(Reject(1_345, "the line is no JSON"),),

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from highwater import CoordinatorClient
+from highwater import CoordinatorClient, Pulse
 
 ARN = "arn:aws:dynamodb:eu-central-1:123456789012:table/orders"
 CONSUMED = {
@@ -83,6 +83,12 @@ class Nobody(CoordinatorClient):
 
     def send(self, action: str, **members: Any) -> dict[str, Any]:
         return {"action": action, **members}
+
+
+def driven_pulse(dynamodb: Any, coordinator: CoordinatorClient, clock: Callable[[], float], **more: Any) -> Pulse:
+    """A pulse by a test's clock, of a fleet whose coordinator has the table `pulses`; unless told so it never waits."""
+    settings: dict[str, Any] = {"pause": lambda _: None, "_pulse_table": "pulses"}
+    return Pulse(dynamodb=dynamodb, coordinator=coordinator, clock=clock, **settings | more)
 
 
 def told_units(request: Mapping[str, Any]) -> float:

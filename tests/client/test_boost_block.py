@@ -77,6 +77,13 @@ def boost(wire: Wire, clock: Clock, most_waits: int = 100) -> Boost:
     )
 
 
+def renew_to_the_end(made: Boost) -> None:
+    """Renew the lease until the boost is over, or its waits are."""
+    made.keep_renewed()
+    assert made._renewer is not None
+    made._renewer.join(10)
+
+
 def test_lease_is_renewed_when_a_third_is_left_and_a_lost_renewal_soon_again() -> None:
     losses = iter(["", "request", "request", "", ""])
     wire, clock = Wire(lose=lambda action: next(losses) if action == "renew" else ""), Clock()
@@ -84,9 +91,7 @@ def test_lease_is_renewed_when_a_third_is_left_and_a_lost_renewal_soon_again() -
     made.begin()
     # the capacity took its time, of which the lease knows
     clock.now += 150
-    made.keep_renewed()
-    assert made._renewer is not None
-    made._renewer.join(10)
+    renew_to_the_end(made)
     assert clock.waited == [pytest.approx(250), pytest.approx(400), 60, 60, pytest.approx(400)]
     assert wire.sent == ["begin", "renew", "renew", "renew", "renew"]
 
@@ -109,9 +114,7 @@ def test_boost_that_is_over_is_renewed_no_longer() -> None:
     made = boost(wire, clock)
     made.begin()
     wire.world.ask("release", id=made.id)
-    made.keep_renewed()
-    assert made._renewer is not None
-    made._renewer.join(10)
+    renew_to_the_end(made)
     assert wire.sent == ["begin", "renew", "begin"]
     assert wire.world.floor == 12
 
@@ -122,9 +125,7 @@ def test_boost_whose_lease_was_lost_with_its_table_is_begun_again() -> None:
     made.begin()
     wire.world.dynamodb.items.clear()
     assert wire.world.tick(1) == 12
-    made.keep_renewed()
-    assert made._renewer is not None
-    made._renewer.join(10)
+    renew_to_the_end(made)
     assert wire.sent == ["begin", "renew", "begin", "renew"]
     assert wire.world.floor == 112
 
@@ -139,9 +140,7 @@ def test_boost_that_is_given_back_while_it_is_begun_again_is_released() -> None:
     made = boost(wire, clock)
     made.begin()
     wire.world.dynamodb.items.clear()
-    made.keep_renewed()
-    assert made._renewer is not None
-    made._renewer.join(10)
+    renew_to_the_end(made)
     assert wire.sent == ["begin", "renew", "begin", "release"]
     assert wire.world.floor == 12
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from highwater import Pulse
 from highwater.client.fleet import FleetTable
 from highwater.core import Dimension
 from highwater.core.pulses import Hint
+from tests.client.scripted import driven_pulse
 from tests.client.test_pulse import BEGAN, HINT, SLOT, WRITE, Coordinator, Process, Table
 
 READ = (None, Dimension.READ)
@@ -254,14 +254,7 @@ def test_other_tables_do_not_wait_for_a_function_that_hangs() -> None:
     hanging, telling = Hanging(), Telling(hint=EMPTY)
     hanging.may_answer, telling.is_told = threading.Event(), threading.Event()
     now = [BEGAN]
-    pulse = Pulse(
-        dynamodb=telling,
-        coordinator=hanging,
-        clock=lambda: now[0],
-        pause=lambda _: None,
-        _pulse_table="pulses",
-        _spread=0.5,
-    )
+    pulse = driven_pulse(telling, hanging, lambda: now[0], _spread=0.5)
     # the clock goes on until the thread has asked for help for one table, and then has told of the other
     while not telling.is_told.wait(0.01):
         now[0] += 1

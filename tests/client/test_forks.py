@@ -16,7 +16,7 @@ import pytest
 import highwater
 from highwater.core import Dimension
 from tests.cdk_cli import ROOT
-from tests.client.scripted import CONSUMED, ITEM, DynamoDB, told_units
+from tests.client.scripted import CONSUMED, ITEM, DynamoDB, driven_pulse, told_units
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 WRITE = (None, Dimension.WRITE)
@@ -116,13 +116,7 @@ def test_thread_that_cannot_start_is_started_later(monkeypatch: pytest.MonkeyPat
 
     table.update_item = update_item
     now = [1_795_436_760.0]
-    pulse = highwater.Pulse(
-        dynamodb=table,
-        coordinator=highwater.CoordinatorClient(),
-        clock=lambda: now[0],
-        pause=lambda _: None,
-        _pulse_table="pulses",
-    )
+    pulse = driven_pulse(table, highwater.CoordinatorClient(), lambda: now[0])
 
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from highwater import Pulse
 from highwater.core.pulses import pulse_partition, pulse_sort_key
+from tests.client.scripted import driven_pulse
 from tests.client.test_pulse import BEGAN, WRITE, Coordinator, Process, Table
 
 FROZEN_SECONDS = 600
@@ -56,16 +56,7 @@ def test_function_that_is_restored_from_a_snapshot_has_a_spread_and_a_connection
         connected.append(second)
         return second, Coordinator()
 
-    pulse = Pulse(
-        dynamodb=first,
-        coordinator=Coordinator(),
-        connect=connect,
-        clock=lambda: now[0],
-        pause=lambda _: None,
-        has_thread=False,
-        _pulse_table="pulses",
-        _spread=0.5,
-    )
+    pulse = driven_pulse(first, Coordinator(), lambda: now[0], connect=connect, has_thread=False, _spread=0.5)
 
     def ask(units: float) -> None:
         pulse.counts.add("orders", int(now[0]) // 10, WRITE, units)

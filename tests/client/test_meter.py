@@ -15,10 +15,10 @@ from pynamodb.attributes import UnicodeAttribute
 from pynamodb.models import Model
 
 import highwater
-from highwater import Meter, Pulse
+from highwater import Meter
 from highwater.client.hooks import Counts
 from highwater.core import Dimension
-from tests.client.scripted import ARN, CONSUMED, ITEM, DynamoDB, throttled, told_units
+from tests.client.scripted import ARN, CONSUMED, ITEM, DynamoDB, driven_pulse, throttled, told_units
 from tests.client.test_pulse import Coordinator
 
 READ, WRITE = Dimension.READ, Dimension.WRITE
@@ -321,13 +321,7 @@ def test_requests_go_on_while_a_pulse_hangs_and_are_told_of_afterwards(
 ) -> None:
     _, session, url = dynamodb
     table, coordinator, now = HangingTable(), Coordinator(), [SLOT * 10.0 + 3]
-    pulse = Pulse(
-        dynamodb=table,
-        coordinator=coordinator,
-        clock=lambda: now[0],
-        pause=lambda _: None,
-        _pulse_table="pulses",
-    )
+    pulse = driven_pulse(table, coordinator, lambda: now[0])
     pulse.meter.install(session)
     client = session.client("dynamodb", endpoint_url=url)
     client.put_item(TableName="orders", Item=ITEM)

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
-from highwater import BoostRefusedError, CoordinatorClient, CoordinatorUnavailableError, Pulse
+from highwater import BoostRefusedError, CoordinatorClient, CoordinatorUnavailableError
 from highwater.client.coordinator import CoordinatorNotFoundError
 from highwater.core import Dimension
 from highwater.core.pulses import Hint, hints_text
+from tests.client.scripted import driven_pulse
 
 WRITE = (None, Dimension.WRITE)
 # a whole minute
@@ -85,14 +86,7 @@ class Process:
     spread: float = 0.5
 
     def __post_init__(self) -> None:
-        self.pulse = Pulse(
-            dynamodb=self.table,
-            coordinator=self.coordinator,
-            clock=lambda: self.now,
-            pause=self._pass,
-            _pulse_table="pulses",
-            _spread=self.spread,
-        )
+        self.pulse = driven_pulse(self.table, self.coordinator, lambda: self.now, pause=self._pass, _spread=self.spread)
         # the first pulse
         self.ask(10, seconds=5)
         self.ask(10, seconds=6)
@@ -291,7 +285,7 @@ def test_coordinator_is_looked_for_less_and_less_often_however_many_tables_there
 ) -> None:
     now = [BEGAN]
     lost = Lost(clock=lambda: now[0])
-    pulse = Pulse(dynamodb=Table(), coordinator=lost, clock=lost.clock, pause=lambda _: None)
+    pulse = driven_pulse(Table(), lost, lost.clock, _pulse_table=None)
     while now[0] < BEGAN + 7_200:
         for table in ("orders", "carts", "users"):
             pulse.counts.add(table, int(now[0]) // 10, WRITE, 5.0, refused=int(now[0]) % 7 == 0)

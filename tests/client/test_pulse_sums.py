@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from highwater import Pulse
 from highwater.core import Dimension
-from tests.client.scripted import Nobody
+from tests.client.scripted import Nobody, driven_pulse
 
 TARGETS = ((None, Dimension.READ), (None, Dimension.WRITE), ("by_day", Dimension.WRITE))
 BEGAN = 1_795_436_760.0
@@ -71,14 +71,7 @@ class Process:
     pulse: Pulse = field(init=False)
 
     def __post_init__(self) -> None:
-        self.pulse = Pulse(
-            dynamodb=self.table,
-            coordinator=Nobody(),
-            clock=lambda: self.now,
-            pause=lambda _: None,
-            _pulse_table="pulses",
-            _spread=0.5,
-        )
+        self.pulse = driven_pulse(self.table, Nobody(), lambda: self.now, _spread=0.5)
 
     def ask(self, target: int, units: float, *, refused: bool) -> None:
         self.pulse.counts.add("orders", int(self.now) // 10, TARGETS[target], units, refused=refused)
