@@ -274,17 +274,6 @@ def test_status_has_a_line_for_each_target_on_a_narrow_terminal(stage: Stage, hi
     assert [each for each in write if "," in each] == ["3,000,000", "1,765,433", "4,000,000"]
 
 
-def test_explain_tells_a_change_in_the_window_s_own_time_too(stage: Stage, highwater: Command) -> None:
-    """26: who declared the window thinks in its zone, which has no summer time."""
-    # at noon in UTC the window is not open
-    now = stage.cloud.status().now
-    stage.cloud.advance((now + 1440 * MINUTE).replace(hour=12, minute=0, second=0) - now)
-    window = Window.daily("nightly", start="03:10", end="04:00", timezone="Asia/Kolkata", write_min=333)
-    table = stage.table(Plan(read=PLAN.read, write=PLAN.write, windows=(window,)))
-    last = _lines(highwater("explain", table).stdout)[-1]
-    assert last.endswith(" 21:35 UTC (03:05 in Asia/Kolkata): floor 333, ceiling 400")
-
-
 @pytest.mark.parametrize(
     ("hour", "expected"),
     [
@@ -296,6 +285,7 @@ def test_explain_tells_a_change_in_the_window_s_own_time_too(stage: Stage, highw
 def test_explain_tells_a_change_in_the_zones_of_the_windows_that_open_or_close_then(
     stage: Stage, highwater: Command, hour: int, expected: str
 ) -> None:
+    """26: who declared a window thinks in its zone; two of these have no summer time."""
     now = stage.cloud.status().now
     stage.cloud.advance((now + 1440 * MINUTE).replace(hour=hour, minute=0, second=0) - now)
     windows = (

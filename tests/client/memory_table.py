@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 from botocore.exceptions import ClientError
 
@@ -24,8 +24,18 @@ def refused(code: str, status: int = 400, *, operation: str = "Scan", **more: An
     return ClientError(response | more, operation)
 
 
+class InMemory:
+    """A session and its client in one."""
+
+    exceptions: Any = SimpleNamespace(ResourceNotFoundException=ResourceNotFoundException)
+    meta: Any = SimpleNamespace(region_name="eu-central-1")
+
+    def client(self, *_: Any, **__: Any) -> Self:
+        return self
+
+
 @dataclass
-class MemoryTable:
+class MemoryTable(InMemory):
     """A session, a client and a table in one.
 
     Attributes:
@@ -38,13 +48,6 @@ class MemoryTable:
     before: Callable[[dict[str, Any]], None] = lambda _: None
     asked: list[dict[str, Any]] = field(default_factory=list)
     units: float = 0.0
-    exceptions: Any = field(
-        default_factory=lambda: SimpleNamespace(ResourceNotFoundException=ResourceNotFoundException)
-    )
-    meta: Any = field(default_factory=lambda: SimpleNamespace(region_name="eu-central-1"))
-
-    def client(self, *_: Any, **__: Any) -> MemoryTable:
-        return self
 
     def describe_table(self, TableName: str) -> dict[str, Any]:
         if TableName != "orders":

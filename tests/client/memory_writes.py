@@ -6,12 +6,11 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from types import SimpleNamespace
 from typing import Any
 
 from highwater.bulk.items import Action
 from highwater.bulk.send import WriteJob, job_of
-from tests.client.memory_table import ResourceNotFoundException, refused
+from tests.client.memory_table import InMemory, ResourceNotFoundException, refused
 
 
 def jobs_of(actions: Sequence[Action]) -> list[WriteJob]:
@@ -20,7 +19,7 @@ def jobs_of(actions: Sequence[Action]) -> list[WriteJob]:
 
 
 @dataclass
-class MemoryWrites:
+class MemoryWrites(InMemory):
     """A session, a client and a table in one.
 
     Attributes:
@@ -37,14 +36,7 @@ class MemoryWrites:
     before: Callable[[str, dict[str, Any]], None] = lambda *_: None
     requests: list[tuple[str, int]] = field(default_factory=list)
     order: list[str] = field(default_factory=list)
-    exceptions: Any = field(
-        default_factory=lambda: SimpleNamespace(ResourceNotFoundException=ResourceNotFoundException)
-    )
-    meta: Any = field(default_factory=lambda: SimpleNamespace(region_name="eu-central-1"))
     _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def client(self, *_: Any, **__: Any) -> MemoryWrites:
-        return self
 
     def describe_table(self, TableName: str) -> dict[str, Any]:
         if TableName != "orders":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from highwater.bulk.budget import Paid
 from highwater.client.hooks import RefusalKind, Throttle
 from highwater.core import Dimension
 from highwater.core.pacing import Start
+from tests.client.memory_table import InMemory
 from tests.client.virtual_clock import SECOND, Clock
 
 READ, WRITE = Dimension.READ, Dimension.WRITE
@@ -24,7 +24,7 @@ T0 = 1_800_000_000
 
 
 @dataclass
-class Account:
+class Account(InMemory):
     """A session, and the clients of DynamoDB, auto scaling and CloudWatch in one."""
 
     units: dict[str | None, int] = field(default_factory=lambda: {None: 700, "by_status": 350})
@@ -32,11 +32,6 @@ class Account:
     scaling: tuple[int, float] | None = (5_000, 70.0)
     denied: frozenset[str] = frozenset()
     asked: list[tuple[str, str | None]] = field(default_factory=list)
-    meta: Any = field(default_factory=lambda: SimpleNamespace(region_name="eu-central-1"))
-    exceptions: Any = field(default_factory=lambda: SimpleNamespace(ResourceNotFoundException=KeyError))
-
-    def client(self, *_: Any, **__: Any) -> Account:
-        return self
 
     def get_credentials(self) -> None:
         """It has none."""

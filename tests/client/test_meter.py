@@ -8,7 +8,6 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError
 from botocore.hooks import HierarchicalEmitter
 from pynamodb.attributes import UnicodeAttribute
@@ -17,6 +16,7 @@ from pynamodb.models import Model
 import highwater
 from highwater import Meter
 from highwater.client.hooks import Counts
+from highwater.client.sessions import client_config
 from highwater.core import Dimension
 from tests.client.scripted import ARN, CONSUMED, ITEM, DynamoDB, driven_pulse, throttled, told_units
 from tests.client.test_pulse import Coordinator
@@ -35,8 +35,7 @@ class Metered:
         self.counts = Counts()
         self.meter = Meter(self.counts, clock=lambda: SLOT * 10.0 + 3)
         self.meter.install(self.session)
-        retries: Any = {"mode": "standard", "total_max_attempts": 3}
-        self.client = self.session.client("dynamodb", endpoint_url=self.url, config=Config(retries=retries))
+        self.client = self.session.client("dynamodb", endpoint_url=self.url, config=client_config(3))
 
     def told(self, table: str = "orders") -> dict[Any, float]:
         return {(key, refused): units for (_, key, refused), units in self.counts.peek(table).items()}

@@ -11,12 +11,12 @@ from typing import Any
 import boto3
 import botocore
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 import highwater
 from highwater import Meter, PaceError, Pacer
 from highwater.client.hooks import Counts
+from highwater.client.sessions import client_config
 from highwater.core import Dimension
 from tests.client.scripted import CONSUMED, ITEM, DynamoDB, throttled
 from tests.client.virtual_clock import SECOND, Clock
@@ -42,8 +42,7 @@ class Paced:
         return self.client()
 
     def client(self) -> Any:
-        retries: Any = {"mode": "standard", "total_max_attempts": 3}
-        return self.session.client("dynamodb", endpoint_url=self.url, config=Config(retries=retries))
+        return self.session.client("dynamodb", endpoint_url=self.url, config=client_config(3))
 
     def answers(self, units: float, **more: Any) -> None:
         consumed = {"TableName": "orders", "CapacityUnits": units}

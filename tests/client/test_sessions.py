@@ -114,10 +114,6 @@ def test_asynchronous_sessions_and_clients_are_refused(given: Any, got: str) -> 
         ("boost: session", lambda given: highwater.boost("orders", write=5, minutes=5, session=given)),
         ("pulse: session", lambda given: highwater.pulse(_session(), session=given)),
         ("session", lambda given: CoordinatorClient(session=given)),
-        (
-            "read_units_for_scan: session",
-            lambda given: highwater.read_units_for_scan("orders", timedelta(1), session=given),
-        ),
         ("session", lambda given: highwater.scan("orders", read=5, session=given)),
         ("session", lambda given: highwater.transform("orders", lambda _: None, read=5, write=5, session=given)),
         ("session", lambda given: highwater.write("orders", [Delete({"pk": "a"})], write=5, session=given)),

@@ -12,13 +12,13 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 import highwater
 from highwater import PaceError, Pacer, Put, SharedBudget, SharedBudgetError
 from highwater.bulk.send import BatchSender, PageReader
 from highwater.bulk.shared import WhenLost
+from highwater.client.sessions import client_config
 from highwater.core.pacing import PageSize
 from highwater.core.units import Dimension
 from tests.client.memory_budget import AT, GONE, LANE, RATE, SECOND, Record
@@ -160,8 +160,7 @@ def test_request_that_is_sent_again_asks_for_no_larger_share(
     pacer.ignore_throttles("orders", dimension)
     if attempts > 1:
         highwater.pace(session, write=600, pacer=pacer)
-    retries: Any = {"mode": "standard", "total_max_attempts": attempts}
-    client = session.client("dynamodb", endpoint_url=url, config=Config(retries=retries))
+    client = session.client("dynamodb", endpoint_url=url, config=client_config(attempts))
     server.answers = [(200, done)]
     for _ in range(6):
         record.now += SECOND
@@ -191,8 +190,7 @@ def test_worker_whose_requests_are_throttled_and_tried_again_leaves_a_calm_one_i
     worker.pause = meanwhile
     throttling = Pacer(clock=lambda: record.now, pause=meanwhile, shared=worker, starts_full=False)
     highwater.pace(session, write=600, pacer=throttling)
-    retries: Any = {"mode": "standard", "total_max_attempts": 3}
-    client = session.client("dynamodb", endpoint_url=url, config=Config(retries=retries))
+    client = session.client("dynamodb", endpoint_url=url, config=client_config(3))
     answer = (200, {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": 6.0}})
     began, shares = record.now, []
     for number in range(1_200):
