@@ -372,7 +372,7 @@ class _Watched:
 class PacedWork:
     """What a scan of a table and writes to one have in common; each of them declares the attributes as arguments.
 
-    `_what` is the work's name in messages of errors, `_dimension` that of its rate, which is the argument of that name.
+    `_what` is the name of the work in errors. The rate is the argument that is named like `_dimension`.
     """
 
     _what: ClassVar[str]
@@ -388,7 +388,7 @@ class PacedWork:
     budget: str | None
 
     @cached_property
-    def client(self) -> Any:
+    def _client(self) -> Any:
         """The DynamoDB client of the work, without retries."""
         return paced_client(self.session)
 
@@ -398,7 +398,7 @@ class PacedWork:
         return FollowedRate(
             pacer=pacer_for(self._what, self.pacer, self.budget, self.session, self.coordinator),
             wanted=getattr(self, self._dimension),
-            shows=TableShows(table=self.table, dimension=self._dimension, client=self.client, session=self.session),
+            shows=TableShows(table=self.table, dimension=self._dimension, client=self._client, session=self.session),
             start=read_start(self.start),
             allow_throttles=self.allow_throttles,
             index=self.index,

@@ -390,7 +390,7 @@ class TableScan(PacedWork):
         page_size.expect(plan.size_bytes, plan.items)
         pacer, in_flight = self.followed.pacer, self._in_flight(self._workers)
         reader = PageReader(
-            self.client,
+            self._client,
             pacer,
             self.table,
             self.index,
@@ -422,7 +422,7 @@ class TableScan(PacedWork):
     def plan(self) -> ScanPlan:
         """The estimated cost of the scan; raises `PacedWorkError` like `scan`."""
         self.check()
-        described = describe_table(self.client, self.table, "scan")
+        described = describe_table(self._client, self.table, "scan")
         found = described if self.index is None else self._find_index(described)
         size, items = int(found.get("TableSizeBytes", found.get("IndexSizeBytes", 0))), int(found.get("ItemCount", 0))
         segments = Checkpoint.segments_of(self.checkpoint) or self._count_segments(size)
@@ -524,4 +524,4 @@ class TableScan(PacedWork):
         return arguments | ({} if self.index is None else {"IndexName": self.index}) | dict(self.request)
 
     def _header(self, plan: ScanPlan) -> ScanHeader:
-        return ScanHeader.of(self.client.meta.region_name, self._arguments(plan))
+        return ScanHeader.of(self._client.meta.region_name, self._arguments(plan))

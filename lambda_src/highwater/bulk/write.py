@@ -219,7 +219,7 @@ class PacedWrite(PacedWork):
         reject: Callable[[Rejected], None],
         progress: Callable[[WriteProgress], None] | None,
     ) -> WriteProgress:
-        where = f"{self.client.meta.region_name} {self.table}"
+        where = f"{self._client.meta.region_name} {self.table}"
         place = WritePlace(self.checkpoint, where)
         warn_of_others(self.checkpoint, WRITES_KIND, where)
         told = WriteProgress(done=place.done)
@@ -245,7 +245,7 @@ class PacedWrite(PacedWork):
 
     def plan(self, actions: Iterable[Action], reject: Callable[[Rejected], None]) -> WritePlan:
         """Return the cost of writing all actions if they are new items; writes nothing, raises like `write`."""
-        cost, rejected = WriteCost(tuple(_indexes(self._described))), 0
+        cost, rejected = WriteCost(tuple(_indexes(self.described))), 0
         for number, action in enumerate(actions):
             job = job_of(number, action)
             if not isinstance(job, Rejected) and (missing := [key for key in self._keys if key not in job.raw]):
@@ -256,7 +256,7 @@ class PacedWrite(PacedWork):
             else:
                 cost.add(job.raw)
         return WritePlan(
-            self._described["TableName"],
+            self.described["TableName"],
             cost.items,
             cost.size_bytes,
             cost.table_units,
@@ -274,16 +274,17 @@ class PacedWrite(PacedWork):
         )
         # the pool starts a thread when none of those that it has is free
         with self.followed as followed, ThreadPoolExecutor(in_flight.most) as pool:
-            yield BlockWriter(BatchSender(self.client, followed.pacer, self.table, in_flight=in_flight), keys, pool)
+            yield BlockWriter(BatchSender(self._client, followed.pacer, self.table, in_flight=in_flight), keys, pool)
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:
         """The names of the table's key attributes."""
-        return tuple(part["AttributeName"] for part in self._described["KeySchema"])
+        return tuple(part["AttributeName"] for part in self.described["KeySchema"])
 
     @cached_property
-    def _described(self) -> Mapping[str, Any]:
-        return describe_table(self.client, self.table, "write")
+    def described(self) -> Mapping[str, Any]:
+        """The table, as DescribeTable returns it."""
+        return describe_table(self._client, self.table, "write")
 
     def _block(self, units_per_action: float) -> int:
         """Return how many actions can be written in five seconds at the rate."""

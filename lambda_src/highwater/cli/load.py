@@ -15,7 +15,6 @@ import boto3
 import click
 
 from highwater import PacedWorkError, Put, Rejected, WritePlan, WriteProgress
-from highwater.bulk.budget import describe_table
 from highwater.bulk.items import Unreadable
 from highwater.bulk.write import PacedWrite
 from highwater.cli.items import Line, read_lines
@@ -68,7 +67,7 @@ def _print_plan(
     plan: WritePlan,
     rejects: list[tuple[str, str]],
     write: float,
-    region: str,
+    region: str | None,
     native: Iterable[str],
     *,
     as_json: bool,
@@ -248,8 +247,9 @@ class _Load:
                     shown.append((self._lines[rejected.number].place, rejected.why))
 
             plan = work.plan(counted(), reject)
-        native = _native_ways(describe_table(work.client, self.table, "load"), self._form, work.rate)
-        _print_plan(plan, shown, work.rate, work.client.meta.region_name, native, as_json=as_json)
+        native = _native_ways(work.described, self._form, work.rate)
+        region = self.region or boto3.Session().region_name
+        _print_plan(plan, shown, work.rate, region, native, as_json=as_json)
         if plan.rejected:
             raise click.exceptions.Exit(_FINDING)
 
