@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakSet
@@ -14,27 +15,11 @@ import botocore.session
 from botocore.client import BaseClient
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.loaders import create_loader
 
 T = TypeVar("T")
 _ASYNCHRONOUS: Final = frozenset({"aioboto3", "aiobotocore"})
 _ALLOWED: Final = "a boto3.Session or a DynamoDB client of boto3"
-# The ends of AWS's own host names, of all partitions (botocore's partitions.json, read 2026-11)
-_AWS_HOSTS: Final = (
-    ".amazonaws.com",
-    ".amazonaws.com.cn",
-    ".amazonaws.eu",
-    ".api.aws",
-    ".api.amazonwebservices.com.cn",
-    ".api.amazonwebservices.eu",
-    ".c2s.ic.gov",
-    ".sc2s.sgov.gov",
-    ".csp.hci.ic.gov",
-    ".cloud.adc-e.uk",
-    ".api.aws.ic.gov",
-    ".api.aws.hci.ic.gov",
-    ".api.aws.scloud",
-    ".api.cloud-aws.adc-e.uk",
-)
 
 
 def check_session(session: Any, what: str) -> None:
@@ -141,7 +126,14 @@ def arn_place(table: str) -> tuple[str | None, str | None]:
 
 
 def _is_aws(host: str | None) -> bool:
-    return host is not None and host.endswith(_AWS_HOSTS)
+    return host is not None and host.endswith(_aws_hosts())
+
+
+@cache
+def _aws_hosts() -> tuple[str, ...]:
+    """Return the ends of AWS's own host names, of all partitions that botocore knows."""
+    partitions = create_loader().load_data("partitions")["partitions"]
+    return tuple(f".{each['outputs'][name]}" for each in partitions for name in ("dnsSuffix", "dualStackDnsSuffix"))
 
 
 class _Given:
