@@ -28,6 +28,24 @@ try:
 except KeyboardInterrupt:
     print("heard")
 """
+# Both signals come as soon as each is heard, and the second of a kind has its effect again.
+AT_ONCE = """
+import signal
+from highwater.cli.terminal import stopped_by_signals
+
+set_handler = signal.signal
+
+def set_and_receive(number, handler):
+    before = set_handler(number, handler)
+    if callable(handler) and handler.__name__ == "hear":
+        signal.raise_signal(number)
+    return before
+
+signal.signal = set_and_receive
+stopped = []
+with stopped_by_signals(lambda: stopped.append("stop")) as came:
+    print(came, stopped, signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+"""
 OTHER = """
 from highwater.cli.terminal import hear_interrupts
 
@@ -60,6 +78,10 @@ def test_interrupt_that_python_drops_comes_again(sent: str, heard: tuple[str, ..
 
 def test_signal_that_nobody_asked_to_hear_ends_the_program() -> None:
     assert _run(DROPPED, "SIGTERM")[0] == -signal.SIGTERM
+
+
+def test_signal_that_comes_while_the_command_begins_to_hear_stops_it() -> None:
+    assert _run(AT_ONCE) == (0, "[2, 15] ['stop', 'stop'] True\n", "")
 
 
 def test_other_errors_that_python_drops_are_told_as_before() -> None:

@@ -17,6 +17,7 @@ from highwater.core.scaler.burst import (
     has_spikes,
     highest_average,
     is_expected,
+    is_expected_so_far,
     without_spikes,
 )
 
@@ -156,6 +157,19 @@ def test_drain_under_way_is_expected_to_be_like_the_largest_of_the_last_three() 
     assert expected_drain([BASE] * 60, [700], 11) is None, "the first"
     small, large = [*[BASE] * 20, 700], [*[BASE] * 20, SPIKE]
     assert [expected_drain([*large, *small * times, BASE], [], 11) for times in (2, 3)] == [2_904, 44]
+
+
+def test_drain_under_way_is_left_to_the_bucket_as_far_as_it_is_filled() -> None:
+    before = [*HOUR, *HOUR[:30]]
+    # 11 units a second hold 3,300, 2,904 of them are expected to be taken
+    assert is_expected_so_far(before, [BASE], 11, 300)
+    assert not is_expected_so_far(before, [BASE], 11, 263), "11 units less than are expected"
+    assert is_expected_so_far(before, [BASE], 11, 264)
+    # the last spike was ten minutes ago, and a minute fills 60 units
+    emptied = [*before, SPIKE, *[BASE] * 10]
+    assert not is_expected_so_far(emptied, [BASE], 11, 300)
+    assert is_expected_so_far([*emptied, *[BASE] * 30], [BASE], 11, 300)
+    assert not is_expected_so_far(before, [900, 900], 11, 300), "it is longer"
 
 
 def test_past_matters_after_a_spike_and_to_fleets_that_pulse() -> None:

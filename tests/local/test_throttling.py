@@ -259,6 +259,18 @@ def test_more_capacity_helps_from_the_next_second_on(cloud: LocalCloud, dynamodb
         dynamodb.put_item(**put)
 
 
+def test_throttles_are_remembered_when_the_billing_mode_changes(cloud: LocalCloud, dynamodb: Any) -> None:
+    table = _table(dynamodb, 1, 1)
+    _until_throttled(lambda _: dynamodb.put_item(TableName=table, Item={"pk": {"S": "p"}, "fill": {"S": FILL}}))
+
+    def requests() -> list[int]:
+        return [each.requests for each in cloud.control.throttles() if each.table == table]
+
+    assert requests() == [1]
+    dynamodb.update_table(TableName=table, BillingMode="PAY_PER_REQUEST")
+    assert requests() == [1]
+
+
 def test_partition_that_stays_too_hot_is_split(cloud: LocalCloud, dynamodb: Any) -> None:
     table = _table(dynamodb, 1, 1_500)
     # four keys in the first of two partitions

@@ -155,8 +155,11 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[list[int]]:
         stop()
         signal.signal(number, before[number])
 
-    before = {int(number): signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    # known before the first is replaced, as a signal may come at once
+    before = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
+        for number in before:
+            signal.signal(number, hear)
         yield came
     finally:
         for number, handler in before.items():

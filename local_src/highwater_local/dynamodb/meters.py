@@ -42,7 +42,7 @@ class ThroughputMeter:
         consumed: Quanta by minute.
         requests: The number of requests that consumed them, by minute.
         events: Throttle events by minute and cause.
-        all_events: Throttle events by cause, since the meter began.
+        all_events: Throttle events by cause, of all minutes.
     """
 
     def __init__(
@@ -347,7 +347,8 @@ class TableMeters:
         for dimension, old in before.meters.items() if before else ():
             # measurements are kept when the billing mode changes
             meter = meters[dimension]
-            meter.consumed, meter.requests, meter.events = old.consumed, old.requests, old.events
+            meter.consumed, meter.requests = old.consumed, old.requests
+            meter.events, meter.all_events = old.events, old.all_events
         return _ResourceMeters(control, has_no_capacity, meters)
 
 

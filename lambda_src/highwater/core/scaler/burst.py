@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from highwater.core.pulses import BELIEVED_SECONDS
+from highwater.core.pulses import BELIEVED_SECONDS, level_after
 
 # Documented by DynamoDB; more is never believed.
 MOST_SECONDS: Final = 300
@@ -268,6 +268,20 @@ def expected_drain(consumed: Sequence[int | None], later: Sequence[int], capacit
     excess, minutes = _drain_so_far((*newest, *later), capacity_units)
     most = _most_of(drains(consumed, capacity_units)[-_SPIKES_BEFORE:], BucketDrain(excess, minutes, 0, 0))
     return None if most is None else most - taken
+
+
+def is_expected_so_far(
+    consumed: Sequence[int | None], later: Sequence[int], capacity_units: int, burst_seconds: int
+) -> bool:
+    """Whether the bucket serves the drain under way, if that is like the last three; arguments as `expected_drain` has.
+
+    The bucket, of so many seconds of capacity, is taken to have been full an hour before the newest minute *consumed*.
+    """
+    expected = expected_drain(consumed, later, capacity_units)
+    if expected is None:
+        return False
+    hour = [units or 0 for units in consumed[-60:]]
+    return expected <= level_after(capacity_units * burst_seconds, capacity_units, hour, 60, burst_seconds)
 
 
 def _drain_so_far(demand: Sequence[int | None], capacity_units: int) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from highwater.core.scaler.burst import (
     expected_drain,
     highest_average,
     is_expected,
+    is_expected_so_far,
     without_spikes,
 )
 from highwater.core.scaler.decision import Decision, Limit, LimitCode
@@ -206,8 +207,7 @@ def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, se
     is_throttled = any(seen.throttled_units[-_THROTTLED_MINUTES:])
     lasts = fresh.lasts(capacity, seconds)
     if not lasts and not fresh.was_refused and not is_throttled:
-        expected = expected_drain(seen.known_units[:], fresh.minutes, capacity)
-        lasts = expected is not None and expected <= fresh.counted_level_units
+        lasts = is_expected_so_far(seen.known_units[:], fresh.minutes, capacity, fresh.burst_seconds)
     if not lasts:
         why = "requests were refused" if fresh.is_refused else f"the burst bucket does not last {seconds} s"
         answer.become(max(answer.units, enough), LimitCode.BUCKET, f"the fleet asks for {now_at} and {why}")
