@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from highwater_lab.local import LocalCloud
+from highwater_lab.local.control import Throttles
 from highwater_lab.physics.partitions import HASHES
 from highwater_local.dynamodb.meters import hash_of
 from tests.local.world import MINUTE, keyed, metric, projecting, refused, units, written
@@ -105,6 +106,9 @@ def test_index_holds_its_table_back(cloud: LocalCloud, dynamodb: Any) -> None:
     assert written(cloud, table) == sent + 1
     of_index = metric(cloud, "WriteThrottleEvents", TableName=table, GlobalSecondaryIndexName="by_status")
     assert [value for _, value in of_index] == [1]
+    (throttles,) = (each for each in cloud.control.throttles() if each.table == table)
+    reason = "IndexWriteProvisionedThroughputExceeded"
+    assert throttles == Throttles(table=table, index="by_status", reason=reason, requests=1)
 
 
 def test_hot_key_is_held_back_by_its_partition(cloud: LocalCloud, dynamodb: Any) -> None:

@@ -265,10 +265,15 @@ class TableMeters:
         return self._resources[index].control
 
     def all_throttles(self) -> Iterator[tuple[str | None, Dimension, Cause, int]]:
-        """Yield the throttle events of each resource, dimension and cause since the table or index was made."""
+        """Yield the throttle events of each resource, dimension and cause since the table or index was made.
+
+        An event that a table has because of an index is one of the index, and DynamoDB has no name for it.
+        """
         for index, resource in self._resources.items():
             for dimension, meter in resource.meters.items():
-                yield from ((index, dimension, cause, count) for cause, count in meter.all_events.items())
+                for cause, count in meter.all_events.items():
+                    if cause is not Cause.INDEX:
+                        yield index, dimension, cause, count
 
     def forget(self, index: str) -> None:
         """Remove the meters of a deleted index."""
