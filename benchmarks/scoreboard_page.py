@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,6 +164,19 @@ def _sources(board: Board) -> list[str]:
     return lines
 
 
+def _color(board: Board, policy: str) -> str:
+    """Return a colour of its own for target tracking at the base, for Highwater, and for the bound."""
+    if policy == CLAIRVOYANT:
+        return "#2c3e50"
+    if policy.startswith("highwater"):
+        return "#16805d"
+    return "#c0392b" if policy == board.base else "#6b9ac4"
+
+
+# a picture whose lowest point is above this begins there, not at 0
+_LEAST_DECADE: Final = 100
+
+
 def _draw(board: Board, kind: str, path: Path) -> None:
     """Draw each policy's cost, as a multiple of the bound, against its throttling: means over the traces of a class."""
     import matplotlib as mpl
@@ -172,14 +186,23 @@ def _draw(board: Board, kind: str, path: Path) -> None:
 
     traces = [trace for trace in board.traces if trace.kind == kind]
     figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")
-    for policy in board.policies:
+    points = []
+    for number, policy in enumerate(board.policies, 1):
         cost = sum(board.over_bound(trace, policy) for trace in traces) / len(traces)
         throttles = sum(board.score(trace, policy).throttled_per_million for trace in traces) / len(traces)
-        axes.plot([cost], [throttles], marker="o", color="#c0392b" if policy == board.base else "#1f77b4")
-        axes.annotate(policy, (cost, throttles), xytext=(5, 4), textcoords="offset points", fontsize=8)
+        # names beside their points would lie upon each other
+        label = f"{number}  {policy}"
+        color = _color(board, policy)
+        axes.scatter([cost], [throttles], s=170, color=color, edgecolor="white", label=label, zorder=3, clip_on=False)
+        axes.annotate(
+            str(number), (cost, throttles), ha="center", va="center", color="white", fontsize=8, weight="bold", zorder=4
+        )
+        points.append(throttles)
+    figure.legend(loc="outside right center", fontsize=8, frameon=False)
     axes.set_yscale("symlog", linthresh=10)
+    lowest = min(points)
+    axes.set_ylim(bottom=10 ** math.floor(math.log10(lowest)) if lowest >= _LEAST_DECADE else 0)
     axes.set_xscale("log")
-    axes.set_ylim(bottom=0)
     axes.margins(x=0.15)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.xaxis.set_minor_formatter(lambda value, _: f"{value:g}" if value in (2, 3, 5, 20, 30, 50) else "")
