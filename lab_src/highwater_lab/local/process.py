@@ -152,6 +152,9 @@ class ServerProcess:
     def outlive_caller(self) -> None:
         """Let the server outlive this process; before this call, it ends with this process."""
         os.write(self._lifeline, b".")
+        # nobody waits for it any more: Popen would ask once more when it is dropped, and Ctrl-C in that moment is told
+        # of as an exception that Python ignores
+        self._process.returncode = 0
 
     def stop(self) -> None:
         """End it and the Lambda processes it started."""
