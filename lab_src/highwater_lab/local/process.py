@@ -152,8 +152,8 @@ class ServerProcess:
     def outlive_caller(self) -> None:
         """Let the server outlive this process; before this call, it ends with this process."""
         os.write(self._lifeline, b".")
-        # nobody waits for it any more: Popen would ask once more when it is dropped, and Ctrl-C in that moment is told
-        # of as an exception that Python ignores
+        # nobody waits for the server any more. Otherwise Popen's finalizer would ask for its exit status, and Ctrl-C in
+        # that moment would print a traceback, as Python does not raise what comes up in a finalizer
         self._process.returncode = 0
 
     def stop(self) -> None:
@@ -175,9 +175,9 @@ def start_process(
 
     It listens on *port*, or on any free port if that is 0, and keeps the descriptors *inherited* open until it ends.
 
-    Temporary files, such as unpacked functions, are written below *scratch*, which the caller has to remove. However
-    the caller ends, even by a signal, the server ends with it, unless `outlive_caller` was called, and then removes
-    *scratch* itself.
+    Temporary files, such as unpacked functions, are written below *scratch*, which the caller has to remove. If the
+    caller is ended by a signal before that, the server ends too and removes *scratch*, unless `outlive_caller` was
+    called.
 
     Raises `CloudError` if the server is not installed or is of another version than this package, if the port is in
     use, or if the server does not answer within a minute.

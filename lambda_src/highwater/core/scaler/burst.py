@@ -35,6 +35,8 @@ _NEXT_SPIKE_MINUTES: Final = 75
 _REFILL_PERCENT: Final = 135
 # A drain is over, full bucket or not, after this many minutes within capacity.
 _CALM_MINUTES: Final = 3
+# So long before the newest minute the bucket is assumed to have been full.
+_FILLED_MINUTES: Final = 60
 # A spike is expected to be like so many before it, and up to a tenth more.
 _SPIKES_BEFORE: Final = 3
 _MORE_PERCENT: Final = 110
@@ -273,14 +275,18 @@ def expected_drain(consumed: Sequence[int | None], later: Sequence[int], capacit
 def is_expected_so_far(
     consumed: Sequence[int | None], later: Sequence[int], capacity_units: int, burst_seconds: int
 ) -> bool:
-    """Whether the bucket serves the drain under way, if that is like the last three; arguments as `expected_drain` has.
+    """Whether the drain under way is like the last three, and the bucket has what it is expected to take.
 
-    The bucket, of so many seconds of capacity, is taken to have been full an hour before the newest minute *consumed*.
+    Args:
+        consumed: As for `expected_drain`. The bucket is assumed to have been full an hour before the newest of them.
+        later: As for `expected_drain`.
+        capacity_units: Provisioned units per second.
+        burst_seconds: How many seconds of capacity the bucket is believed to hold.
     """
     expected = expected_drain(consumed, later, capacity_units)
     if expected is None:
         return False
-    hour = [units or 0 for units in consumed[-60:]]
+    hour = [units or 0 for units in consumed[-_FILLED_MINUTES:]]
     return expected <= level_after(capacity_units * burst_seconds, capacity_units, hour, 60, burst_seconds)
 
 

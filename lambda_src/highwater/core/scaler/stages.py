@@ -441,7 +441,7 @@ def _mind_regret(
     most = regret.most_units(settings.throttle_price_requests, [units or 0 for units in newest])
     if most is None:
         return
-    if fresh is not None and _is_new_surge(fresh, settings, state, seen, most):
+    if answer.units > most and fresh is not None and _is_new_surge(fresh, settings, state, seen, most):
         return
     if now.minute < settings.lower_from_minute:
         # an hour is billed at its highest value
