@@ -267,7 +267,8 @@ class TableMeters:
     def all_throttles(self) -> Iterator[tuple[str | None, Dimension, Cause, int]]:
         """Yield the throttle events of each resource, dimension and cause since the table or index was made.
 
-        An event that a table has because of an index is one of the index, and DynamoDB has no name for it.
+        A write that only an index throttles is also a throttle event of its table. It is yielded for the index alone,
+        as DynamoDB has no name for the table's part of it.
         """
         for index, resource in self._resources.items():
             for dimension, meter in resource.meters.items():
