@@ -16,6 +16,7 @@ from highwater.bulk.budget import Paid
 from highwater.client.hooks import RefusalKind, Throttle
 from highwater.core import Dimension
 from highwater.core.pacing import Start
+from tests.client.memory_budget import Record
 from tests.client.memory_table import InMemory
 from tests.client.virtual_clock import SECOND, Clock
 
@@ -120,6 +121,86 @@ def test_what_the_work_itself_consumed_is_no_others() -> None:
     clock.now += 60 * SECOND
     work.beat()
     assert work.pacer.rate("orders", None, WRITE) == pytest.approx(800 - 250, abs=12)
+
+
+def test_what_other_workers_of_a_shared_budget_consumed_is_no_others() -> None:
+    account, clock, record = Account(units={None: 1_000}), Clock(), Record()
+    work = followed(account, "60%", clock, Start.FULL)
+    work.pacer.shared = record.worker()
+    at = ("orders", (None, WRITE))
+    for _ in range(20):
+        # a fellow renews its nine tenths of the 600 units a second, so this worker has 60
+        record.members = [each for each in record.members if each.id != "fellow"]
+        record.add("fellow", share=540_000)
+        work.beat()
+        work.pacer.settle(work.pacer.wait({at: 360.0}), {at: 360.0})
+        clock.now = max(clock.now, 0) + 6 * SECOND
+        record.now += 6 * SECOND
+    assert work.pacer.share("orders", None, WRITE) == 0.1
+    account.consumed = {None: {0: 600.0, 1: 600.0}}
+    clock.now += 60 * SECOND
+    work.beat()
+    assert work.pacer.rate("orders", None, WRITE) == 60.0
+
+
+def test_reads_of_an_index_share_a_budget_too() -> None:
+    account, clock, record = Account(), Clock(), Record()
+    work = followed(account, "30%", clock, Start.FULL, READ, index="by_status")
+    work.pacer.shared = record.worker()
+    work.beat()
+    work.pacer.wait({("orders", ("by_status", READ)): 1.0})
+    assert (record.writes, record.key["item"]) == (1, {"S": "orders by_status read"})
+
+
+def test_next_work_with_the_same_pacer_does_not_inherit_what_the_first_set() -> None:
+    account, clock = Account(), Clock()
+    first = followed(account, "10%", clock, Start.FULL, allow_throttles=True)
+    pacer = first.pacer
+    pacer.limit_index("orders", "by_day", WRITE, 7)
+    with first:
+        assert rates(pacer) == (70.0, 35.0)
+    second = followed(account, 500, clock, Start.FULL)
+    second.pacer = pacer
+    with second:
+        assert rates(pacer) == (500.0, 500.0)
+        # a rate that the caller gave an index stays
+        assert pacer.rate("orders", "by_day", WRITE) == 7
+        pacer.refund(Paid({}), "orders", WRITE, [Throttle(RefusalKind.PROVISIONED)])
+        assert pacer.rate("orders", None, WRITE) == 350.0
+
+
+def test_rate_of_an_index_lasts_until_the_last_work_that_set_it_has_ended() -> None:
+    account, clock = Account(), Clock()
+    first, second = (followed(account, share, clock, Start.FULL, READ, index="by_status") for share in ("10%", "20%"))
+    pacer = second.pacer = first.pacer
+    with first:
+        with second:
+            assert pacer.rate("orders", "by_status", READ) == 71.4
+        assert pacer.rate("orders", "by_status", READ) == 71.4
+    # nothing else limits reads
+    assert pacer.rate("orders", "by_status", READ) is None
+    pacer.limit_index("orders", "by_status", READ, 7)
+    with first:
+        pass
+    assert pacer.rate("orders", "by_status", READ) == 7
+
+
+def test_look_that_was_under_way_when_the_work_ended_sets_no_rate() -> None:
+    account, clock = Account(), Clock()
+    work = followed(account, "10%", clock, Start.FULL)
+    with work:
+        pass
+    work.pacer.limit("orders", WRITE, 500)
+    work.beat()
+    assert rates(work.pacer) == (500.0, 500.0)
+
+
+def test_index_with_a_rate_and_a_table_without_one_share_nothing() -> None:
+    record = Record()
+    pacer = Pacer(clock=lambda: record.now, pause=record.pause, shared=record.worker())
+    pacer.limit_index("orders", "by_status", WRITE, 7)
+    pacer.wait({("orders", (None, WRITE)): 1.0, ("orders", ("by_status", WRITE)): 1.0})
+    assert record.writes == 0
 
 
 def test_refusals_end_the_use_of_burst_capacity() -> None:

@@ -15,19 +15,20 @@ import boto3
 import pytest
 
 import highwater
-from highwater import PacedWorkError, Put, TableScan
+from highwater import PacedWorkError, Pacer, Put, TableScan
 from highwater.bulk.budget import paced_client
 from highwater.bulk.in_flight import InFlight
 from highwater.bulk.scan import SegmentPages
-from highwater.bulk.send import BatchSender, PageReader, Sent, WorkEndedError, WriteJob
+from highwater.bulk.send import BatchSender, PageReader, Sent, WriteJob
+from highwater.bulk.shared import WorkEndedError
 from highwater.bulk.write import BlockWriter
 from highwater.core import Dimension
 from highwater.core.pacing import PageSize
+from tests.client.memory_budget import AT, GONE, Record
 from tests.client.memory_table import MemoryTable, refused
 from tests.client.memory_writes import MemoryWrites, jobs_of
 from tests.client.virtual_clock import SECOND, Clock
 
-AT = ("orders", (None, Dimension.WRITE))
 BUDGETS = [(1_000, 25), (300, 15), (1_000, 1), (50, 12.5)]
 LATENCIES = [5, 30, 100, 200]
 
@@ -155,7 +156,7 @@ def test_as_many_batches_are_under_way_as_the_number_says_and_no_more() -> None:
     sender = GatedSender(MemoryWrites(), Clock().pacer(), "orders", in_flight=InFlight(lambda: 1_000.0, 8))
     sender.gate = Gate(8)
     with ThreadPoolExecutor(64) as pool:
-        writer = BlockWriter(sender, ("pk",), pool)
+        writer = BlockWriter(sender, ("pk",), pool, threading.Event())
         sent = writer.write([Put({"pk": f"order-{n}"}) for n in range(1_000)], 0, lambda _: None)
     assert sent == Sent(units=1_000.0)
     assert sender.gate.most == 8
@@ -205,10 +206,11 @@ def test_nothing_is_sent_once_the_work_has_ended_and_its_budget_is_paid_back() -
     for dimension in (Dimension.READ, Dimension.WRITE):
         pacer.limit("orders", dimension, 10)
     arguments = {"TotalSegments": 1, "ConsistentRead": False, "TableName": "orders"}
-    reader = PageReader(table, pacer, "orders", None, PageSize(10_000, is_consistent=False), arguments)
-    sender = BatchSender(writes, pacer, "orders")
-    reader.is_stopped.set()
-    sender.is_stopped.set()
+    stopped = threading.Event()
+    stopped.set()
+    size = PageSize(10_000, is_consistent=False)
+    reader = PageReader(table, pacer, "orders", None, size, arguments, is_stopped=stopped)
+    sender = BatchSender(writes, pacer, "orders", is_stopped=stopped)
     with pytest.raises(WorkEndedError) as reading:
         reader.read(0, None)
     with pytest.raises(WorkEndedError) as writing:
@@ -219,6 +221,34 @@ def test_nothing_is_sent_once_the_work_has_ended_and_its_budget_is_paid_back() -
     assert not pacer.wait({AT: 10.0}).has_waited
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_request_that_waits_for_its_budget_hears_within_a_second_that_the_work_has_ended(*, shared: bool) -> None:
+    record, is_stopped, waits = Record(), threading.Event(), list[float]()
+
+    def pause(seconds: float) -> None:
+        waits.append(seconds)
+        record.pause(seconds)
+        if len(waits) == 3:
+            is_stopped.set()
+
+    pacer = Pacer(clock=lambda: record.now, pause=pause)
+    if shared:
+        # nobody answers, so there is no share to be had
+        record.error = GONE
+        pacer.shared = record.worker()
+        pacer.shared.pause = pause
+    pacer.limit("orders", Dimension.WRITE, 1)
+    writes = MemoryWrites()
+    sender = BatchSender(writes, pacer, "orders", is_stopped=is_stopped)
+    if not shared:
+        # the debt of ten minutes
+        pacer.settle(pacer.wait({AT: 1.0}), {AT: 600.0})
+    with pytest.raises(WorkEndedError):
+        sender.send(jobs(5))
+    assert (len(waits), writes.requests) == (3, [])
+    assert max(waits) <= 1
+
+
 def test_one_batch_that_fails_keeps_the_others_from_being_sent() -> None:
     writes = MemoryWrites()
 
@@ -226,11 +256,13 @@ def test_one_batch_that_fails_keeps_the_others_from_being_sent() -> None:
         raise refused("ExpiredTokenException")
 
     writes.before = fail
-    sender = BatchSender(writes, Clock().pacer(), "orders")
+    is_stopped = threading.Event()
+    sender = BatchSender(writes, Clock().pacer(), "orders", is_stopped=is_stopped)
+    puts = [Put({"pk": f"order-{n}"}) for n in range(500)]
     with ThreadPoolExecutor(4) as pool, pytest.raises(PacedWorkError, match="ExpiredTokenException"):
-        BlockWriter(sender, ("pk",), pool).write([Put({"pk": f"order-{n}"}) for n in range(500)], 0, lambda _: None)
+        BlockWriter(sender, ("pk",), pool, is_stopped).write(puts, 0, lambda _: None)
     assert writes.requests == [("batch", 25)]
-    assert sender.is_stopped.is_set()
+    assert is_stopped.is_set()
 
 
 def test_connections_are_as_many_as_requests_may_be_under_way() -> None:

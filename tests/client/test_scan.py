@@ -22,6 +22,7 @@ from highwater.bulk.checkpoint import Checkpoint, ScanHeader
 from highwater.bulk.scan import SegmentPages
 from highwater.bulk.send import PageReader
 from highwater.core.pacing import PageSize
+from highwater.core.units import Dimension
 from tests.client.memory_table import MemoryTable, refused
 from tests.client.virtual_clock import SECOND, Clock
 
@@ -322,6 +323,36 @@ def test_requests_refused_for_capacity_are_sent_again_for_as_long_as_it_takes() 
     assert reader(table, clock).read(0, None)["ScannedCount"] == 1
     assert len(clock.waited) == 40
     assert max(clock.waited) <= 20
+
+
+class LocallyIndexed(MemoryTable):
+    """A table with a local index, whose capacity is its table's."""
+
+    def describe_table(self, TableName: str) -> dict[str, Any]:
+        described = super().describe_table(TableName)
+        described["Table"]["LocalSecondaryIndexes"] = [{"IndexName": "by_day", "IndexSizeBytes": 9, "ItemCount": 7}]
+        return described
+
+
+def test_scan_of_a_local_index_has_the_budget_of_its_table() -> None:
+    table, pacer = LocallyIndexed(items(40)), Clock().pacer()
+    refusals = ["TableReadProvisionedThroughputExceeded"]
+
+    def throttle(_: dict[str, Any]) -> None:
+        if refusals:
+            reason = {"reason": refusals.pop(), "resource": "arn"}
+            raise refused("ProvisionedThroughputExceededException", ThrottlingReasons=[reason])
+
+    table.before = throttle
+    scan = TableScan(table="orders", read=200, request={}, index="by_day", workers=1, session=table, pacer=pacer)
+    pages = scan.pages()
+    next(pages)
+    assert table.asked[0]["IndexName"] == "by_day"
+    # the next pages have the 70 % to which a throttled request reduces a budget
+    assert pacer.rate("orders", None, Dimension.READ) == 140.0
+    assert pacer.spent("orders", None, Dimension.READ)[1] == 1
+    assert pacer.spent("orders", "by_day", Dimension.READ) == (0, 0)
+    pages.close()
 
 
 @pytest.mark.parametrize(

@@ -357,6 +357,29 @@ def test_pace_shares_a_budget_by_its_name() -> None:
     shadow.stop()
 
 
+def test_session_that_shares_a_budget_may_be_paced_again_with_it() -> None:
+    session = _session()
+    pacing = highwater.pace(session, write=60, table="orders", budget="nightly")
+    assert highwater.pace(session, write=30, table="carts", budget="nightly") is pacing
+    assert highwater.pace(session, write=50, table="orders", indexes={"by_status": 7}, budget="nightly") is pacing
+    assert highwater.pace(session, table="orders", indexes={"by_status": 8}, budget="nightly") is pacing
+    found = [pacing.pacer.rate(table, None, Dimension.WRITE) for table in ("orders", "carts")]
+    assert (found, pacing.pacer.rate("orders", "by_status", Dimension.WRITE)) == ([50.0, 30.0], 8.0)
+    for other in ({"budget": "weekly"}, {"is_shadow": True}, {"pacer": Pacer()}):
+        with pytest.raises(PaceError) as refused:
+            highwater.pace(session, write=60, table="orders", **other)
+        message = "pace: another pacer has the budgets of this session or client; stop its pacing first"
+        assert str(refused.value) == message
+    pacing.stop()
+
+
+def test_budget_of_an_index_alone_cannot_be_shared() -> None:
+    with pytest.raises(PaceError) as refused:
+        highwater.pace(_session(), table="orders", indexes={"by_status": 7}, budget="nightly")
+    message = "pace: indexes: workers share the budget of their table's writes; give write too"
+    assert str(refused.value) == message
+
+
 @pytest.mark.parametrize("what", ["scan", "write", "transform"])
 def test_work_takes_a_pacer_or_a_budget(what: str) -> None:
     given: dict[str, Any] = {"pacer": Pacer(), "budget": "nightly"}

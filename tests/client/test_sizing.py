@@ -23,7 +23,9 @@ def _session(**described: Any) -> Any:
 @pytest.fixture
 def orders() -> Any:
     index = {"IndexName": "by_day", "ItemCount": 100, "IndexSizeBytes": 8_192_000}
-    return _session(ItemCount=100_000, TableSizeBytes=819_200_000, GlobalSecondaryIndexes=[index])
+    local = {"IndexName": "by_hour", "ItemCount": 100, "IndexSizeBytes": 16_384_000}
+    kinds: dict[str, Any] = {"GlobalSecondaryIndexes": [index], "LocalSecondaryIndexes": [local]}
+    return _session(ItemCount=100_000, TableSizeBytes=819_200_000, **kinds)
 
 
 def test_load_is_done_in_the_time_that_is_left_once_the_capacity_is_there() -> None:
@@ -38,6 +40,7 @@ def test_scan_is_sized_by_what_dynamodb_knows_of_the_table(orders: Any) -> None:
     assert read_units_for_scan("orders", within, session=orders) == 100
     assert read_units_for_scan("orders", within, is_consistent=True, session=orders) == 200
     assert read_units_for_scan("orders", within, index="by_day", session=orders) == 1
+    assert read_units_for_scan("orders", within, index="by_hour", session=orders) == 2
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,7 @@ class FollowedRate:
     looks_every: float = _LOOKS_EVERY
     _goal: RateGoal = field(init=False)
     _watched: dict[str | None, _Watched] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
     _ended: threading.Event = field(default_factory=threading.Event)
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -227,7 +228,7 @@ class FollowedRate:
         """
         table, dimension = self.shows.table, self.shows.dimension
         if self.allow_throttles:
-            self.pacer.ignore_throttles(table, dimension)
+            self.pacer.ignore_throttles(table, dimension, by=self)
         if not self._goal.follows:
             self.pacer.limit(table, dimension, (self._goal.milliunits or 0) / MILLIUNITS)
             return self
@@ -243,9 +244,20 @@ class FollowedRate:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop adapting the rates, release the boost if there is one, and give a share of a budget back."""
-        self._ended.set()
-        self.pacer.give_back(self.shows.table)
+        """Stop adapting the rates, release the boost if there is one, and give a share of a budget back.
+
+        Indexes have their table's rate again, and throttled requests slow down again, so that the next work with the
+        pacer does not inherit what this one set.
+        """
+        with self._lock:
+            # from now on no rate is set, although a look at the table may be under way
+            self._ended.set()
+        table, dimension = self.shows.table, self.shows.dimension
+        self.pacer.give_back(table)
+        for index in filter(None, tuple(self._watched)):
+            self.pacer.unlimit_index(table, index, dimension, by=self)
+        if self.allow_throttles:
+            self.pacer.heed_throttles(table, dimension, by=self)
         self._stack.close()
 
     def rate(self) -> float:
@@ -269,17 +281,21 @@ class FollowedRate:
                 watched.scaling_at = now
                 watched.ceiling, watched.target_percent = self.shows.scaling(index)
             spent, refused = self.pacer.spent(table, index, dimension)
+            share = self.pacer.share(table, index, dimension)
             nanoseconds = round(now * 1_000_000_000)
             if refused > watched.refused and not self.allow_throttles:
                 watched.follower.refuse()
             watched.refused = refused
-            watched.own.append((now, spent))
+            watched.note_spent(now, spent, share)
             watched.shown = watched.show(units)
             rate = watched.follower.rate(nanoseconds, watched.shown)
-            if index is None:
-                self.pacer.limit(table, dimension, rate / MILLIUNITS)
-            else:
-                self.pacer.limit_index(table, index, dimension, rate / MILLIUNITS)
+            with self._lock:
+                if self._ended.is_set():
+                    return
+                if index is None:
+                    self.pacer.limit(table, dimension, rate / MILLIUNITS)
+                else:
+                    self.pacer.limit_index(table, index, dimension, rate / MILLIUNITS, by=self)
             is_held_back = self._goal.is_slow and rate < self._goal.rate_at(units)
             if is_held_back and watched.follower.is_still(nanoseconds) and not watched.is_told_still:
                 watched.is_told_still = True
@@ -331,18 +347,33 @@ class FollowedRate:
 
 @dataclass(slots=True)
 class _Watched:
-    """The newest state of one table or index; `own` is a list of times and this work's consumption up to each."""
+    """The newest state of one table or index; `own` is a list of times and this work's consumption up to each.
+
+    Of a shared budget, this work is that of all workers.
+    """
 
     follower: Follower
     ceiling: int | None = None
     target_percent: int | None = None
     newest: Any = None
-    own: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=80))
+    own: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=80))
+    spent: int = 0
+    share: float = 0.0
     shown: Shown | None = None
     asked_at: float = float("-inf")
     scaling_at: float = float("-inf")
     refused: int = 0
     is_told_still: bool = False
+
+    def note_spent(self, now: float, spent: int, share: float) -> None:
+        """Add what this worker has *spent* up to now, which has that *share* of the budget.
+
+        The others are taken to spend as much of their shares as this one does of its own. Of a share that has changed
+        meanwhile the larger one counts, so that they are not taken to spend too much.
+        """
+        before = self.own[-1][1] if self.own else 0.0
+        self.own.append((now, before + (spent - self.spent) / max(share, self.share)))
+        self.spent, self.share = spent, share
 
     def show(self, units: int) -> Shown:
         return Shown(provisioned=units, ceiling=self.ceiling, target_percent=self.target_percent, others=self._others())
@@ -352,9 +383,8 @@ class _Watched:
         if self.newest is None:
             return None
         minutes = sorted(self.newest)[-_MINUTES:]
-        return max(
-            (round(self.newest[minute] * MILLIUNITS - self._own_in(minute)) // 60 for minute in minutes), default=0
-        )
+        found = (round(self.newest[minute] * MILLIUNITS - self._own_in(minute)) // 60 for minute in minutes)
+        return max(max(found, default=0), 0)
 
     def _own_in(self, minute: int) -> float:
         return self._spent_at(minute * 60 + 60) - self._spent_at(minute * 60)
@@ -392,6 +422,11 @@ class PacedWork:
         """The DynamoDB client of the work, without retries."""
         return paced_client(self.session)
 
+    @property
+    def _target(self) -> str | None:
+        """The index whose capacity the work consumes; `None` if that is the table's."""
+        return self.index
+
     @cached_property
     def followed(self) -> FollowedRate:
         """Adapts the budget to the table while the work runs."""
@@ -401,7 +436,7 @@ class PacedWork:
             shows=TableShows(table=self.table, dimension=self._dimension, client=self._client, session=self.session),
             start=read_start(self.start),
             allow_throttles=self.allow_throttles,
-            index=self.index,
+            index=self._target,
             coordinator=self.coordinator,
         )
 
@@ -418,5 +453,5 @@ class PacedWork:
         """Return the number of requests that may be under way at once, which begins with *at_first*."""
         pacer = self.followed.pacer
         return InFlight(
-            lambda: pacer.rate(self.table, self.index, self._dimension), at_first, self.workers or MOST_IN_FLIGHT
+            lambda: pacer.rate(self.table, self._target, self._dimension), at_first, self.workers or MOST_IN_FLIGHT
         )

@@ -16,7 +16,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 
 from highwater.bulk.in_flight import MOST_IN_FLIGHT
-from highwater.bulk.shared import Lane, SharedBudget
+from highwater.bulk.shared import Lane, SharedBudget, WorkEndedError
 from highwater.client.hooks import RefusalKind, Throttle
 from highwater.client.sessions import check_session, client_config, renewed_in_forks
 from highwater.core.errors import HighwaterError
@@ -166,14 +166,17 @@ class _Budget:
     """The budget of one table or index.
 
     `goal` is its rate in thousandths of a unit per second while nothing is throttled, `began` the time at which its
-    bucket starts to fill. `is_own` marks an index whose rate was set separately from its table's. `share_parts` is the
-    part of the goal that this worker leases, in billionths.
+    bucket starts to fill. `is_own` marks an index whose rate was set separately from its table's: *given* by the
+    caller, or by *works* that follow the table. `share_parts` is the part of the goal that this worker leases, in
+    billionths.
     """
 
     goal: int
     began: int
     is_own: bool = False
     share_parts: int = _WHOLE
+    works: set[int] = field(default_factory=set)
+    given: int | None = None
     bucket: PacingBucket = field(init=False)
     brake: Brake = field(default_factory=Brake)
     spent: int = 0
@@ -227,7 +230,7 @@ class Pacer:
     _budgets: dict[tuple[str, TargetKey], _Budget] = field(default_factory=dict)
     _defaults: dict[tuple[str | None, Dimension], int] = field(default_factory=dict)
     _shares: dict[Lane, int] = field(default_factory=dict)
-    _unbraked: set[tuple[str, Dimension]] = field(default_factory=set)
+    _unbraked: dict[tuple[str, Dimension], set[int]] = field(default_factory=dict)
     # a signal handler may send requests while the thread that it interrupts does
     _lock: Any = field(default_factory=threading.RLock)
 
@@ -257,33 +260,68 @@ class Pacer:
                     budget.goal = goal
                     budget.follow_brake(self.clock())
 
-    def limit_index(self, table: str, index: str, dimension: Dimension, rate: float) -> None:
-        """Limit one index to another rate than its table; raises `PaceError` for a rate below 0.001."""
+    def limit_index(
+        self, table: str, index: str, dimension: Dimension, rate: float, *, by: object | None = None
+    ) -> None:
+        """Limit one index to another rate than its table; raises `PaceError` for a rate below 0.001.
+
+        The rate of a work, *by*, lasts until `unlimit_index` for the last work that has set one.
+        """
         goal = _milliunits_per_second(rate, f"{dimension} rate of index {index!r}")
         at = (table, (index, dimension))
         with self._lock:
             known = self._budgets.get(at)
             if known is None:
                 parts = self._shares.get(self._lane_of(at), _WHOLE)
-                self._budgets[at] = _Budget(goal, self._began(self.clock()), is_own=True, share_parts=parts)
-                return
+                known = self._budgets[at] = _Budget(goal, self._began(self.clock()), share_parts=parts)
             known.goal, known.is_own = goal, True
+            if by is None:
+                known.given = goal
+            else:
+                known.works.add(id(by))
             known.follow_brake(self.clock())
 
-    def ignore_throttles(self, table: str, dimension: Dimension) -> None:
-        """Do not slow down when requests are throttled by the capacity of this table or its indexes."""
+    def unlimit_index(self, table: str, index: str, dimension: Dimension, *, by: object) -> None:
+        """End the rate of a work; after the last one an index has the rate that it was given, or its table's."""
+        at = (table, (index, dimension))
         with self._lock:
-            self._unbraked.add((table, dimension))
+            known = self._budgets.get(at)
+            if known is None:
+                return
+            known.works.discard(id(by))
+            goal = self._goal(*at) if known.given is None else known.given
+            if known.works:
+                return
+            if goal is None:
+                # the table has no limit
+                del self._budgets[at]
+                return
+            known.goal, known.is_own = goal, known.given is not None
+            known.follow_brake(self.clock())
 
-    def wait(self, costs: Costs, *, is_retry: bool = False) -> Paid:
+    def ignore_throttles(self, table: str, dimension: Dimension, *, by: object | None = None) -> None:
+        """Do not slow down when requests are throttled by the capacity of this table or its indexes.
+
+        For a work, *by*, until `heed_throttles`.
+        """
+        with self._lock:
+            self._unbraked.setdefault((table, dimension), set()).add(0 if by is None else id(by))
+
+    def heed_throttles(self, table: str, dimension: Dimension, *, by: object) -> None:
+        """Slow down again when requests are throttled, unless another work asked not to."""
+        with self._lock:
+            self._unbraked.get((table, dimension), set()).discard(id(by))
+
+    def wait(self, costs: Costs, *, is_retry: bool = False, is_stopped: threading.Event | None = None) -> Paid:
         """Pay for an attempt and block until it may be sent; attempts are served in the order of their calls.
 
         A retry is no new demand for a share of the budget: `is_retry` says that the request was paid for before.
 
-        Raises `SharedBudgetError` if the budget is shared, and its record cannot be written at all.
+        Raises `SharedBudgetError` if the budget is shared, and its record cannot be written at all, and
+        `WorkEndedError` within a second of the moment in which *is_stopped* is set; nothing is paid then.
         """
         lanes = [] if self.shared is None else self._lanes(costs)
-        self._enter(lanes)
+        self._enter(lanes, is_stopped)
         with self._lock:
             now = self.clock()
             price = {at: max(round(units * MILLIUNITS), 1) for at, units in costs.items()}
@@ -295,18 +333,20 @@ class Pacer:
                 self.shadow_seconds += (start - now) / NANOSECONDS
         paid = Paid({at: price[at] for at in found}, has_waited=start > now)
         try:
-            while not self.is_shadow and (left := start - self.clock()) > 0:
-                self.pause(left / NANOSECONDS)
+            while not self.is_shadow and (left := (start - self.clock()) / NANOSECONDS) > 0:
+                _check_work(is_stopped)
+                self.pause(left if is_stopped is None else min(left, _STOP_SECONDS))
+            if self.shared is not None:
+                for lane in () if is_retry else lanes:
+                    self.shared.note(lane, has_waited=paid.has_waited)
+                # leases may end while the request waits for its turn, and others while it waits for a new one of these
+                while lost := [lane for lane in lanes if self._has_goal(lane) and not self.shared.may_send(lane)]:
+                    self._enter(lost, is_stopped)
+            _check_work(is_stopped)
         except BaseException:
             # a request that is never sent costs nothing
             self.settle(paid, {})
             raise
-        if self.shared is not None:
-            for lane in () if is_retry else lanes:
-                self.shared.note(lane, has_waited=paid.has_waited)
-            # leases may end while the request waits for its turn, and others while it waits for a new one of these
-            while lost := [lane for lane in lanes if not self.shared.may_send(lane)]:
-                self._enter(lost)
         return paid
 
     def seconds_until(self, costs: Costs) -> float:
@@ -337,22 +377,26 @@ class Pacer:
 
     def _lanes(self, costs: Costs) -> list[Lane]:
         """Return what has to be leased for these costs; writes of an index follow the lease of its table."""
-        with self._lock:
-            found = [self._lane_of(at) for at in costs if self._goal(*at) is not None]
-        return list(dict.fromkeys(found))
+        return [lane for lane in dict.fromkeys(self._lane_of(at) for at in costs) if self._has_goal(lane)]
 
-    def _enter(self, lanes: Iterable[Lane]) -> None:
+    def _has_goal(self, lane: Lane) -> bool:
+        table, index, dimension = lane
+        with self._lock:
+            return self._goal_now((table, (index, dimension))) is not None
+
+    def _enter(self, lanes: Iterable[Lane], is_stopped: threading.Event | None) -> None:
         """Lease a share of each lane, or wait for one, and follow it."""
         for lane in lanes:
             table, index, dimension = lane
             with self._lock:
-                goal = self._goal(table, (index, dimension))
+                goal = self._goal_now((table, (index, dimension)))
                 known = self._budgets.get((table, (index, dimension)))
                 spent = 0 if known is None else known.spent
                 brakes = [budget.brake.percent for at, budget in self._budgets.items() if self._lane_of(at) == lane]
             if goal is None or self.shared is None:
                 continue
-            parts = min(self.shared.enter(lane, goal, spent, min(brakes, default=100)) * _WHOLE // goal, _WHOLE)
+            share = self.shared.enter(lane, goal, spent, min(brakes, default=100), is_stopped)
+            parts = min(share * _WHOLE // goal, _WHOLE)
             with self._lock:
                 if self._shares.get(lane) == parts:
                     continue
@@ -399,6 +443,11 @@ class Pacer:
             budget = self._budget((table, (index, dimension)), self.clock())
             return None if budget is None else budget.bucket.rate / MILLIUNITS
 
+    def share(self, table: str, index: str | None, dimension: Dimension) -> float:
+        """Return the part of a shared budget that this worker leases now, above 0 and up to 1; 1 if it has no lease."""
+        with self._lock:
+            return max(self._shares.get(self._lane_of((table, (index, dimension))), _WHOLE), 1) / _WHOLE
+
     def spent(self, table: str, index: str | None, dimension: Dimension) -> tuple[int, int]:
         """Return the thousandths of a unit known to have been consumed, and the number of throttled requests."""
         with self._lock:
@@ -411,7 +460,7 @@ class Pacer:
             if budget is None:
                 continue
             budget.refused += 1
-            is_allowed = may_be_allowed and (at[0], at[1][1]) in self._unbraked
+            is_allowed = may_be_allowed and bool(self._unbraked.get((at[0], at[1][1])))
             if not is_allowed and budget.brake.press(now):
                 budget.follow_brake(now)
 
@@ -432,6 +481,11 @@ class Pacer:
 
     def _began(self, now: int) -> int:
         return _LONG_AGO if self.starts_full else now
+
+    def _goal_now(self, at: tuple[str, TargetKey]) -> int | None:
+        """Return the goal of an index that has its own rate, otherwise the one that it has from its table."""
+        known = self._budgets.get(at)
+        return known.goal if known is not None and known.is_own else self._goal(*at)
 
     def _goal(self, table: str, key: TargetKey) -> int | None:
         names: tuple[str | None, ...] = (table, table.rpartition("/")[2], None)
@@ -463,6 +517,15 @@ def pacer_for(
 
 
 _PACERS: Final = renewed_in_forks(Pacer._begin_anew)
+
+
+# A wait looks so often whether the work has ended
+_STOP_SECONDS: Final = 1.0
+
+
+def _check_work(is_stopped: threading.Event | None) -> None:
+    if is_stopped is not None and is_stopped.is_set():
+        raise WorkEndedError("the work has ended")
 
 
 def _burst(rate: int) -> int:

@@ -20,8 +20,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from highwater.bulk.budget import Pacer
 from highwater.bulk.items import Delete, Put
-from highwater.bulk.send import BatchSender, Rejected, WorkEndedError, WriteJob, batches_of, job_of
-from highwater.bulk.shared import SharedBudget
+from highwater.bulk.send import BatchSender, Rejected, WriteJob, batches_of, job_of
+from highwater.bulk.shared import SharedBudget, WorkEndedError
 from highwater.client.sessions import client_config
 from highwater.core.buffered import (
     MOST_MESSAGE_BYTES,

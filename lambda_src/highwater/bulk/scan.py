@@ -393,7 +393,7 @@ class TableScan(PacedWork):
             self._client,
             pacer,
             self.table,
-            self.index,
+            self._target,
             page_size,
             self._arguments(plan),
             in_flight=in_flight,
@@ -422,13 +422,25 @@ class TableScan(PacedWork):
     def plan(self) -> ScanPlan:
         """The estimated cost of the scan; raises `PacedWorkError` like `scan`."""
         self.check()
-        described = describe_table(self._client, self.table, "scan")
-        found = described if self.index is None else self._find_index(described)
+        found = self._described if self.index is None else self._find_index()
         size, items = int(found.get("TableSizeBytes", found.get("IndexSizeBytes", 0))), int(found.get("ItemCount", 0))
         segments = Checkpoint.segments_of(self.checkpoint) or self._count_segments(size)
         page = self._page_size.milliunits
         units = scan_units(size, is_consistent=self.is_consistent, page_milliunits=page, segments=segments)
         return ScanPlan(self.table, self.index, size, items, units, math.ceil(units / self.rate), segments)
+
+    @cached_property
+    def _described(self) -> Mapping[str, Any]:
+        return describe_table(self._client, self.table, "scan")
+
+    @property
+    def is_of_local_index(self) -> bool:
+        """Whether a local index is read, which consumes its table's capacity."""
+        return self.index in {each["IndexName"] for each in self._described.get("LocalSecondaryIndexes", ())}
+
+    @property
+    def _target(self) -> str | None:
+        return None if self.index is None or self.is_of_local_index else self.index
 
     def check(self) -> None:
         """Raise `PacedWorkError` or `PaceError` for arguments that are not valid; sends no request."""
@@ -507,11 +519,11 @@ class TableScan(PacedWork):
     def _page_size(self) -> PageSize:
         return PageSize(max(round(self.rate * 1_000), 1), self.is_consistent)
 
-    def _find_index(self, described: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _find_index(self) -> Mapping[str, Any]:
         indexes = {
             each["IndexName"]: each
             for name in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes")
-            for each in described.get(name, ())
+            for each in self._described.get(name, ())
         }
         if self.index not in indexes:
             known = ", ".join(sorted(indexes)) or "none"

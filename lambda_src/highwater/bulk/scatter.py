@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from highwater.bulk.budget import PacedWorkError, Pacer, Retries, check_workers
+from highwater.bulk.budget import Pacer, Retries, check_workers
 from highwater.client.hooks import refusals_of
 from highwater.core.errors import did_you_mean
 from highwater.core.pacing import PAGE_BYTES, page_units
@@ -383,10 +383,7 @@ class _Reader:
         has_budget = self.pacer.rate(self.table, self.index, Dimension.READ) is not None
         retries = Retries(lambda error: self._why(key, error), is_patient=has_budget)
         while True:
-            paid = self.pacer.wait({at: expected}, is_retry=retries.has_failed)
-            if self.is_stopped.is_set():
-                self.pacer.settle(paid, {})
-                raise PacedWorkError(f"{self._where(key)}: it was closed before its end")
+            paid = self.pacer.wait({at: expected}, is_retry=retries.has_failed, is_stopped=self.is_stopped)
             try:
                 answer: dict[str, Any] = getattr(self.client, operation)(**arguments, ReturnConsumedCapacity="TOTAL")
             except (ClientError, BotoCoreError) as error:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
-from highwater.bulk.budget import GOES_ON, Costs, PacedWorkError, Pacer, Paid, Retries, pause_before
+from highwater.bulk.budget import GOES_ON, Costs, Pacer, Paid, Retries, pause_before
 from highwater.bulk.in_flight import InFlight
 from highwater.bulk.items import TOO_DEEP, Action, Delete, Put, Update
 from highwater.client.hooks import RefusalKind, Throttle, refusals_of, units_of
@@ -26,11 +26,12 @@ class PageReader:
         client: A DynamoDB client without retries.
         pacer: Has the budget, and waits.
         table: The table's name.
-        index: The index, `None` for the table.
+        index: The index whose capacity is consumed; `None` for the table, and for a local index, which consumes its
+            table's.
         size: Chooses the number of items of a page.
         arguments: The arguments that every request has.
         in_flight: Learns how long requests take. By default nothing does.
-        is_stopped: Once set, nothing more is sent: `read` raises `WorkEndedError`.
+        is_stopped: Once set, nothing more is sent: `read` raises `WorkEndedError`. By default it goes on.
         goes_on: The end of messages of errors: how the work can go on.
     """
 
@@ -41,7 +42,7 @@ class PageReader:
     size: PageSize
     arguments: Mapping[str, Any]
     in_flight: InFlight | None = None
-    is_stopped: threading.Event = field(default_factory=threading.Event)
+    is_stopped: threading.Event | None = None
     goes_on: str = GOES_ON
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -57,7 +58,7 @@ class PageReader:
         while True:
             with self._lock:
                 limit, expected = self.size.limit, self.size.milliunits / 1_000
-            paid = _pay(self.pacer, {at: expected}, self.is_stopped, is_retry=retries.has_failed)
+            paid = self.pacer.wait({at: expected}, is_retry=retries.has_failed, is_stopped=self.is_stopped)
             sent_at = self.pacer.clock()
             try:
                 page: dict[str, Any] = self.client.scan(
@@ -84,19 +85,6 @@ class PageReader:
 
     def _why(self, error: Exception) -> str:
         return f"scan of {self.table} stopped: {error}; {self.goes_on}"
-
-
-class WorkEndedError(PacedWorkError):
-    """The work ended while a request waited for its budget; it was not sent."""
-
-
-def _pay(pacer: Pacer, costs: Costs, is_stopped: threading.Event, *, is_retry: bool) -> Paid:
-    """Wait for the budget; raises `WorkEndedError` if the work has ended meanwhile, and pays nothing then."""
-    paid = pacer.wait(costs, is_retry=is_retry)
-    if is_stopped.is_set():
-        pacer.settle(paid, {})
-        raise WorkEndedError("the work has ended")
-    return paid
 
 
 # DynamoDB API Reference, BatchWriteItem: up to 25 requests and 16 MB
@@ -225,7 +213,7 @@ class BatchSender:
         pacer: Has the budget, and waits.
         table: The table's name.
         in_flight: Learns how long requests take. By default nothing does.
-        is_stopped: Once set, nothing more is sent: `send` raises `WorkEndedError`.
+        is_stopped: Once set, nothing more is sent: `send` raises `WorkEndedError`. By default it goes on.
         goes_on: The end of messages of errors: how the work can go on.
         on_written: Called for each job that DynamoDB has written, also those of a batch that raises an error later.
     """
@@ -234,7 +222,7 @@ class BatchSender:
     pacer: Pacer
     table: str
     in_flight: InFlight | None = None
-    is_stopped: threading.Event = field(default_factory=threading.Event)
+    is_stopped: threading.Event | None = None
     goes_on: str = GOES_ON
     on_written: Callable[[WriteJob], None] = lambda _: None
 
@@ -297,7 +285,7 @@ class BatchSender:
         retries, conflicts = Retries(self._why), 0
         while True:
             is_retry = is_rest or conflicts > 0 or retries.has_failed
-            paid = _pay(self.pacer, expected, self.is_stopped, is_retry=is_retry)
+            paid = self.pacer.wait(expected, is_retry=is_retry, is_stopped=self.is_stopped)
             sent_at = self.pacer.clock()
             try:
                 answer: dict[str, Any] = getattr(self.client, operation)(**members, ReturnConsumedCapacity="INDEXES")

@@ -32,6 +32,7 @@ from highwater.core.units import Dimension
 
 _NUMBERS: Final = itertools.count()
 _WEIGHT: Final = 0.3
+_WRITE: Final = Dimension.WRITE
 # An eventually consistent page of 1 MB; one item of up to 4 KB read, or 1 KB written
 _PAGE_UNITS: Final = 128.0
 _ITEM_UNITS: Final = 1.0
@@ -74,8 +75,8 @@ def pace(
         The pacing, whose `stop` ends it; the same one for a session or client that is paced already.
 
     Raises:
-        PaceError: Neither rate is given, a rate is below 0.001, *indexes* are given without *table*, or the session or
-            client is paced by another *pacer*.
+        PaceError: Neither rate is given, a rate is below 0.001, *indexes* are given without *table*, or of a shared
+            budget without *write*, or the session or client is paced by another *pacer* or budget.
         TypeError: The session or client is not boto3's, or the client is one of another service.
 
     Example:
@@ -94,23 +95,34 @@ def pace(
             boto3.setup_default_session()
         session_or_client = boto3.DEFAULT_SESSION
     events = events_of(session_or_client, "pace: session_or_client")
+    known = _PACED.get(events)
     if budget is not None or is_shadow:
         if pacer is not None:
             raise PaceError("pace: give either pacer or budget and is_shadow; a pacer has shared= and is_shadow=")
-        pacer = pacer_for("pace", None, None if is_shadow else budget, _session_of(session_or_client))
-        pacer.is_shadow = is_shadow
-    known = _PACED.get(events)
+        if known is not None and _is_as_asked(known.pacer, budget, is_shadow=is_shadow):
+            pacer = known.pacer
+        else:
+            pacer = pacer_for("pace", None, None if is_shadow else budget, _session_of(session_or_client))
+            pacer.is_shadow = is_shadow
     if known is not None and pacer not in (None, known.pacer):
         raise PaceError("pace: another pacer has the budgets of this session or client; stop its pacing first")
     made = known or Pacing(pacer or Pacer())
+    if indexes and write is None and made.pacer.shared is not None and not made.pacer.rate(str(table), None, _WRITE):
+        raise PaceError("pace: indexes: workers share the budget of their table's writes; give write too")
     for dimension, rate in ((Dimension.READ, read), (Dimension.WRITE, write)):
         if rate is not None:
             made.pacer.limit(table, dimension, rate)
     for index, rate in (indexes or {}).items():
-        made.pacer.limit_index(str(table), index, Dimension.WRITE, rate)
+        made.pacer.limit_index(str(table), index, _WRITE, rate)
     if known is None:
         made.install(session_or_client)
     return made
+
+
+def _is_as_asked(pacer: Pacer, budget: str | None, *, is_shadow: bool) -> bool:
+    """Whether the pacer of a session is the one that was asked for: a shadow, or one that shares this budget."""
+    shared = None if pacer.shared is None else pacer.shared.name
+    return pacer.is_shadow and shared is None if is_shadow else not pacer.is_shadow and shared == budget
 
 
 def _session_of(session_or_client: Any) -> Any:

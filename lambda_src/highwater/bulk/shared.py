@@ -46,6 +46,10 @@ Lane = tuple[str, str | None, Dimension]
 WhenLost = Literal["stop", "known share"]
 
 
+class WorkEndedError(HighwaterError):
+    """The work ended while a request waited for its budget; it was not sent."""
+
+
 class SharedBudgetError(HighwaterError):
     """The budget cannot be shared: there is no coordinator, or the caller has no grant for it."""
 
@@ -183,7 +187,14 @@ class SharedBudget:
         self._time = AwsTime(lambda: self.clock(), lambda: self.wall())
         _BUDGETS.add(self)
 
-    def enter(self, lane: Lane, rate: int, spent: int, percent: int = 100) -> int:
+    def enter(
+        self,
+        lane: Lane,
+        rate: int,
+        spent: int,
+        percent: int = 100,
+        is_stopped: threading.Event | None = None,
+    ) -> int:
         """Return this worker's share of a lane, in thousandths of a unit per second; waits until it has one.
 
         Args:
@@ -191,8 +202,10 @@ class SharedBudget:
             rate: The rate of the whole budget, in thousandths of a unit per second.
             spent: What this worker has consumed so far, in thousandths of a unit.
             percent: How much of its share it uses at most, 1 to 100, since requests were throttled.
+            is_stopped: Ends the wait within a second once set. By default the wait lasts until there is a share.
 
-        Raises `SharedBudgetError` if the record was never reached, and another try would not help.
+        Raises `SharedBudgetError` if the record was never reached, and another try would not help, and
+        `WorkEndedError` if *is_stopped* is set before there is a share.
         """
         lease = self._lease(lane)
         while True:
@@ -212,6 +225,8 @@ class SharedBudget:
                     return max(rate // known, 1)
                 now = self.clock()
                 due = max(lease.asks_at, lease.renews_at if lease.is_live(now, self.wall()) else 0)
+                if is_stopped is not None and is_stopped.is_set():
+                    raise WorkEndedError("the work has ended")
                 # in steps, so that a worker that is to stop does so
                 self.pause(max(min(due - now, NANOSECONDS), _MILLISECOND) / NANOSECONDS)
             finally:

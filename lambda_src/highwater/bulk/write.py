@@ -274,7 +274,9 @@ class PacedWrite(PacedWork):
         )
         # the pool starts a thread when none of those that it has is free
         with self.followed as followed, ThreadPoolExecutor(in_flight.most) as pool:
-            yield BlockWriter(BatchSender(self._client, followed.pacer, self.table, in_flight=in_flight), keys, pool)
+            is_stopped = threading.Event()
+            sender = BatchSender(self._client, followed.pacer, self.table, in_flight=in_flight, is_stopped=is_stopped)
+            yield BlockWriter(sender, keys, pool, is_stopped)
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:
@@ -299,11 +301,13 @@ class BlockWriter:
         sender: Sends batches, as many at once as its `in_flight` says.
         keys: The names of the table's key attributes.
         pool: The threads that send.
+        is_stopped: Once set, the sender sends nothing more; set after an exception.
     """
 
     sender: BatchSender
     keys: tuple[str, ...]
     pool: ThreadPoolExecutor
+    is_stopped: threading.Event
 
     def write(self, actions: Sequence[Action], first: int, reject: Callable[[Rejected], None]) -> Sent:
         """Write actions, the first of which has the number *first*; rejected ones are passed to *reject*."""
@@ -329,7 +333,7 @@ class BlockWriter:
                 done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
                 sent = sum((each.result() for each in done), sent)
         except BaseException:
-            self.sender.is_stopped.set()
+            self.is_stopped.set()
             for each in under_way:
                 each.cancel()
             raise

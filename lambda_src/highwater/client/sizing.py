@@ -74,12 +74,13 @@ def read_units_for_scan(
         ```
     """
     check_session(session, "read_units_for_scan: session")
-    described = (session or boto3.Session()).client("dynamodb").describe_table(TableName=table)["Table"]
-    found: Any = described
+    described: Any = (session or boto3.Session()).client("dynamodb").describe_table(TableName=table)["Table"]
+    found = described
     size, count = "TableSizeBytes", "ItemCount"
     if index is not None:
         size = "IndexSizeBytes"
-        indexes = {each["IndexName"]: each for each in described.get("GlobalSecondaryIndexes", [])}
+        kinds = ("GlobalSecondaryIndexes", "LocalSecondaryIndexes")
+        indexes = {each["IndexName"]: each for kind in kinds for each in described.get(kind, ())}
         if index not in indexes:
             raise LeaseError(f"{table}: has no index {index!r}; it has {', '.join(indexes) or 'none'}")
         found = indexes[index]
