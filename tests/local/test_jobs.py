@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -69,8 +69,12 @@ def _orders(clients: dict[str, Any]) -> None:
 
 def _start(session: boto3.Session, **asked: Any) -> str:
     job = unique("backfill")
-    highwater.start_job(job, table="orders", session=session, **{"read": 20, "segments": 12} | asked)
+    _start_again(session, job, **asked)
     return job
+
+
+def _start_again(session: boto3.Session, job: str, **asked: Any) -> None:
+    highwater.start_job(job, table="orders", session=session, **{"read": 20, "segments": 12} | asked)
 
 
 def _run(cloud: LocalCloud, job: str, *troubles: str) -> list[Ran]:
@@ -192,9 +196,58 @@ def test_start_with_the_same_arguments_changes_nothing(session: boto3.Session) -
         ExpressionAttributeValues={":n": {"N": "7"}},
     )
     assert again == first
-    text = f"job {job}: there is one already, with another segments, read, request; give the same, or another id"
+    text = f"job {job}: there is one already, with another read, request, segments; give the same, or another id"
     with told(highwater.JobError, text):
         highwater.start_job(job, **asked | {"read": 21}, segments=31)
+
+
+def test_start_changes_nothing_after_dynamodb_has_counted_the_table_anew(session: boto3.Session) -> None:
+    job = _start(session, segments=12)
+    table = JobTable(session=session)
+    spec = table.read(job).spec
+    # a small table has fewer segments than were asked for, and it has grown
+    assert (spec.segments, spec.given_segments) == (12, 12)
+    assert table.begin(job, replace(spec, segments=11)).segments == 12
+
+
+def test_late_worker_of_a_deleted_job_has_nothing_of_the_next_with_its_id(session: boto3.Session) -> None:
+    job, table = _start(session), JobTable(session=session)
+    deleted = table.read(job)
+    table.delete(job)
+    # a worker that had read the job before
+    taken = table.take(deleted, 3, "late", 60_000)
+    assert taken is not None
+    _start_again(session, job)
+    assert table.keep(deleted, replace(taken[0], is_done=True, items=7), None)
+    found = table.read(job)
+    assert (found.begun, found.progress(table.time.now()).items) == ({}, 0)
+    counted = Counter[str]()
+    highwater.run_worker(job, lambda items: counted.update(each["pk"] for each in items), session=session)
+    assert len(counted) == ITEMS
+    table.delete(job)
+    left = session.client("dynamodb").query(
+        TableName="leases",
+        KeyConditionExpression="#table = :job",
+        ExpressionAttributeNames={"#table": "table"},
+        ExpressionAttributeValues={":job": {"S": f"job#{job}"}},
+    )
+    assert left["Items"] == []
+
+
+def test_worker_of_a_deleted_job_ends_as_stopped_though_another_has_its_id(session: boto3.Session) -> None:
+    job, table = _start(session, read=5_000), JobTable(session=session)
+    seen: list[int] = []
+
+    def work(items: list[dict[str, Any]]) -> None:
+        if not seen:
+            table.delete(job)
+            _start_again(session, job, read=5_000, segments=7)
+        seen.extend(int(each["n"]) for each in items)
+
+    ended = highwater.run_worker(job, work, session=session)
+    assert (ended.state, ended.items) == ("stopped", 0)
+    assert len(seen) < ITEMS
+    assert table.read(job).begun == {}
 
 
 def test_filtered_items_are_not_given_to_the_work_and_an_index_may_have_binary_values(session: boto3.Session) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from datetime import timedelta
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -41,16 +42,22 @@ class JobError(HighwaterError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanSpec:
-    """What a job reads; `items` and `size_bytes` are DynamoDB's counts at its start."""
+    """What a job reads; `items` and `size_bytes` are DynamoDB's counts at its start.
+
+    `segments` follows from these counts, and from *given_segments*, which the caller may have given. *is_local* says
+    that the index is a local one, which consumes its table's capacity.
+    """
 
     dimension: ClassVar = Dimension.READ
     table: str
     index: str | None
     is_consistent: bool
-    segments: int
+    segments: int = field(compare=False)
     read: float
     budget: str
     request: Mapping[str, Any]
+    is_local: bool = field(default=False, compare=False)
+    given_segments: int | None = field(default=None, compare=False)
     items: int = field(default=0, compare=False)
     size_bytes: int = field(default=0, compare=False)
 
@@ -73,10 +80,11 @@ class LoadSpec:
     source: str
     etag: str
     size_bytes: int
-    segments: int
+    segments: int = field(compare=False)
     write: float
     budget: str
     rejects: str
+    given_segments: int | None = field(default=None, compare=False)
 
     def range_of(self, segment: int) -> tuple[int, int]:
         """Return the first byte of a segment, and the one behind its last."""
@@ -86,12 +94,17 @@ class LoadSpec:
 JobSpec = ScanSpec | LoadSpec
 
 
-def _differences(one: JobSpec, other: JobSpec) -> list[str]:
-    """Return the names of what is not the same, the counts left out."""
-    if type(one) is not type(other):
+def _differences(found: JobSpec, given: JobSpec) -> list[str]:
+    """Return the names of what is not the same as it was *given*, the counts left out."""
+    if type(found) is not type(given):
         return ["kind of work"]
-    names = [each.name for each in fields(one) if each.compare]
-    return [name for name in names if getattr(one, name) != getattr(other, name)]
+    names = [
+        each.name for each in fields(found) if each.compare and getattr(found, each.name) != getattr(given, each.name)
+    ]
+    # a number of segments that was not given follows the size, and one that was is made smaller for a small table
+    if given.given_segments not in (None, found.given_segments, found.segments):
+        names.append("segments")
+    return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +135,16 @@ class Pages:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it was read."""
+    """A job as it was read.
+
+    `run` tells it from a job that had the same id before and was deleted: a worker of that one may still write.
+    """
 
     id: str
     spec: JobSpec
     is_stopped: bool
     begun: Mapping[int, JobSegment]
+    run: str
 
     def progress(self, now: int) -> JobProgress:
         """Return how far it is."""
@@ -156,16 +173,16 @@ class JobTable:
         self._coordinator, self._session = coordinator, session
         self.time = AwsTime()
 
-    def begin(self, id: str, spec: JobSpec, *, has_segments: bool) -> JobProgress:
+    def begin(self, id: str, spec: JobSpec) -> JobProgress:
         """Write a job's head, if there is none, and return how far the job is.
 
         Raises `JobError` if there is one with another *spec*; its segments may differ unless they were given.
         """
-        document = json.dumps(encoded(asdict(spec)), sort_keys=True)
-        self._change(id, _HEAD, "attribute_not_exists(#spec)", "SET #spec = :spec", spec=document)
+        document, run = json.dumps(encoded(asdict(spec)), sort_keys=True), uuid.uuid4().hex[:12]
+        change = "SET #spec = :spec, #run = :run"
+        self._change(id, _HEAD, "attribute_not_exists(#spec)", change, spec=document, run=run)
         found = self.read(id)
-        # the default number of segments follows the size
-        differs = _differences(found.spec, spec if has_segments else replace(spec, segments=found.spec.segments))
+        differs = _differences(found.spec, spec)
         if differs:
             fix = "give the same, or another id"
             raise JobError(f"job {id}: there is one already, with another {', '.join(differs)}; {fix}")
@@ -177,11 +194,12 @@ class JobTable:
         heads = [item for item in found if item[SORT_KEY]["S"] == _HEAD]
         if not heads:
             raise JobError(f"job {id}: there is no such job in {self._table}; start it with highwater.start_job")
-        begun = [_segment(item) for item in found if item[SORT_KEY]["S"].startswith(_SEGMENT)]
+        run = _run_of(heads[0])
+        begun = [_segment(item) for item in found if item[SORT_KEY]["S"].startswith(f"{_SEGMENT}{run}#")]
         document = decoded(json.loads(heads[0]["spec"]["S"]))
         is_stopped = bool(heads[0].get("stopped", {}).get("BOOL"))
         spec = LoadSpec(**document) if "source" in document else ScanSpec(**document)
-        return Job(id, spec, is_stopped, {each.number: each for each in begun})
+        return Job(id, spec, is_stopped, {each.number: each for each in begun}, run)
 
     def ids(self) -> list[str]:
         """Return the ids of all jobs; reads the whole table of the coordinator."""
@@ -198,26 +216,30 @@ class JobTable:
         self.read(id)
         self._change(id, _HEAD, "attribute_exists(#spec)", "SET #stopped = :stopped", stopped=is_stopped)
 
-    def is_stopped(self, id: str) -> bool:
-        """Whether a job was stopped, or deleted."""
-        found = self._send("get_item", id, Key=_key(id, _HEAD), ConsistentRead=True).get("Item", {})
-        return "spec" not in found or bool(found.get("stopped", {}).get("BOOL"))
+    def is_stopped(self, job: Job) -> bool:
+        """Whether a job was stopped, or deleted, whether or not another was begun with its id since."""
+        found = self._send("get_item", job.id, Key=_key(job.id, _HEAD), ConsistentRead=True).get("Item", {})
+        return _run_of(found) != job.run or "spec" not in found or bool(found.get("stopped", {}).get("BOOL"))
 
     def delete(self, id: str) -> None:
-        """Delete a job's records, the head last, so that it can be repeated if it fails."""
+        """Delete a job's records, the head last, so that it can be repeated if it fails.
+
+        The job is stopped first. What a worker that has not yet seen that still writes is not of a later job's run.
+        """
+        self._change(id, _HEAD, "attribute_exists(#spec)", "SET #stopped = :stopped", stopped=True)
         items = [item[SORT_KEY]["S"] for item in self._query(id)]
         for item in sorted(items, reverse=True):
             self._send("delete_item", id, Key=_key(id, item))
 
-    def take(self, id: str, number: int, owner: str, lease_ms: int) -> tuple[JobSegment, Key] | None:
+    def take(self, job: Job, number: int, owner: str, lease_ms: int) -> tuple[JobSegment, Key] | None:
         """Lease a segment, and return it with the key after which it goes on; `None` if it is not free."""
         now = self.time.now()
         # one that this worker has is taken again, as boto3 may repeat a request whose answer was lost
         condition = "attribute_not_exists(#owner) OR #owner = :owner OR (#done = :no AND #until <= :ended)"
         change = "SET #owner = :owner, #until = :until, #done = if_not_exists(#done, :no)"
         item = self._change(
-            id,
-            _segment_item(number),
+            job.id,
+            _segment_item(job, number),
             condition,
             change,
             owner=owner,
@@ -227,14 +249,14 @@ class JobTable:
         )
         return None if item is None else (_segment(item), item.get("cursor", {}).get("M") or None)
 
-    def keep(self, id: str, segment: JobSegment, cursor: Key) -> bool:
+    def keep(self, job: Job, segment: JobSegment, cursor: Key) -> bool:
         """Write a segment and renew its lease, if its owner still has it; returns whether it has."""
         names = ("items", "scanned", "units", "worked_ms", "rejected", "rejects")
         # what is as it was at first is left out
         counts = {name: value for name in names if (value := getattr(segment, name))}
         item = self._change(
-            id,
-            _segment_item(segment.number),
+            job.id,
+            _segment_item(job, segment.number),
             "#owner = :owner",
             "SET #until = :until, #done = :done, #cursor = :cursor, #counts = :counts",
             owner=segment.owner,
@@ -320,15 +342,19 @@ def _raw(value: object) -> dict[str, Any]:
     return {"M": value} if isinstance(value, Mapping) else dict(TypeSerializer().serialize(value))
 
 
-def _segment_item(number: int) -> str:
-    return f"{_SEGMENT}{number:05}"
+def _run_of(head: Mapping[str, Any]) -> str:
+    return str(head.get("run", {}).get("S", ""))
+
+
+def _segment_item(job: Job, number: int) -> str:
+    return f"{_SEGMENT}{job.run}#{number:05}"
 
 
 def _segment(item: Mapping[str, Any]) -> JobSegment:
     counts = json.loads(item.get("counts", {}).get("S", "{}"))
     rejects = tuple(Reject(at, why) for at, why in counts.pop("rejects", ()))
     return JobSegment(
-        int(item[SORT_KEY]["S"].removeprefix(_SEGMENT)),
+        int(item[SORT_KEY]["S"].rpartition("#")[2]),
         item["owner"]["S"],
         int(item["until"]["N"]),
         item["done"]["BOOL"],

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from highwater.bulk.budget import Pacer, paced_client
 from highwater.bulk.job_table import (
+    Job,
     JobError,
     JobTable,
     Page,
@@ -109,15 +110,17 @@ def start_job(
     spec = ScanSpec(
         table=table,
         index=index,
+        is_local=scan.is_of_local_index,
         is_consistent=is_consistent,
         segments=allowed_segments(id, plan.segments, is_given=segments is not None),
+        given_segments=segments,
         read=float(read),
         budget=budget or id,
         request=request,
         items=plan.items,
         size_bytes=plan.size_bytes,
     )
-    return jobs.begin(id, spec, has_segments=segments is not None)
+    return jobs.begin(id, spec)
 
 
 def run_worker(
@@ -178,7 +181,8 @@ def run_worker(
         )
     check_lease(f"job {id}", lease)
     jobs = JobTable(coordinator, session)
-    spec = jobs.read(id).spec
+    job = jobs.read(id)
+    spec = job.spec
     if isinstance(spec, ScanSpec):
         if work is None:
             raise JobError(f"job {id}: is a scan, and work is missing; give a function of the items of a page")
@@ -188,13 +192,13 @@ def run_worker(
             raise JobError(f"job {id}: is a load, which calls no work; call run_worker({id!r}) alone")
         opened = load_pages(id, spec, coordinator, session)
     with opened as pages:
-        return _Worker(id, pages, jobs, until, lease).run()
+        return _Worker(job, pages, jobs, until, lease).run()
 
 
 def worker_handler(
     work: Work, *, lease: timedelta = _LEASE, session: Any = None
 ) -> Callable[[Mapping[str, Any], Any], Any]:
-    """Make the handler of a Lambda function whose runs are the workers of a `TableScan` of the CDK.
+    """Make the handler of a Lambda function whose runs are the workers of a `PacedScan` of the CDK.
 
     A worker begins no page in the last two leases before the function's timeout.
 
@@ -204,7 +208,7 @@ def worker_handler(
         session: A boto3 session. By default a new one.
 
     Raises:
-        JobError: *lease* is not valid. The handler raises it if another than a `TableScan` calls it, or if the
+        JobError: *lease* is not valid. The handler raises it if another than a `PacedScan` calls it, or if the
             function's timeout leaves no time.
 
     Example:
@@ -268,7 +272,8 @@ def _scan_pages(id: str, spec: ScanSpec, work: Work, coordinator: str | None, se
     size = PageSize(max(round(spec.read * 1_000), 1), spec.is_consistent)
     size.expect(spec.size_bytes, spec.items)
     goes_on = f"run a worker of job {id} again to go on"
-    reader = PageReader(paced_client(session), pacer, spec.table, spec.index, size, spec.arguments(), goes_on=goes_on)
+    target = None if spec.is_local else spec.index
+    reader = PageReader(paced_client(session), pacer, spec.table, target, size, spec.arguments(), goes_on=goes_on)
 
     def do(segment: int, cursor: Key, hold: Callable[[], None]) -> Page:
         page = reader.read(segment, cursor)
@@ -288,8 +293,8 @@ def _scan_pages(id: str, spec: ScanSpec, work: Work, coordinator: str | None, se
 class _Worker:
     """One worker; what is done is in the job's records only."""
 
-    def __init__(self, id: str, pages: Pages, jobs: JobTable, until: datetime | None, lease: timedelta) -> None:
-        self._id, self._pages, self._jobs = id, pages, jobs
+    def __init__(self, job: Job, pages: Pages, jobs: JobTable, until: datetime | None, lease: timedelta) -> None:
+        self._job, self._pages, self._jobs = job, pages, jobs
         self._ends = float("inf") if until is None else until.timestamp()
         self._lease_ms = round(lease.total_seconds() * 1_000)
         self._owner = uuid.uuid4().hex[:12]
@@ -299,7 +304,10 @@ class _Worker:
     def run(self) -> JobProgress:
         """Take free segments, and wait while there is none, until the job is done, stopped, or the time is up."""
         while True:
-            job, now = self._jobs.read(self._id), self._jobs.time.now()
+            job, now = self._jobs.read(self._job.id), self._jobs.time.now()
+            if job.run != self._job.run:
+                # another job has the id now: its pages may be of another table, and its work another
+                return replace(job, is_stopped=True).progress(now)
             progress = job.progress(now)
             self._is_stopped = job.is_stopped
             if progress.state in ("done", "stopped") or self._is_over():
@@ -310,46 +318,46 @@ class _Worker:
             for number in free:
                 if self._is_over():
                     break
-                self._try(number)
+                self._try(job, number)
             if not free:
                 # the others may use this worker's share meanwhile
                 self._pages.pacer.give_back()
                 rest = min(max(next_free_ms(job.begun, now) / 1_000, _SHORTEST_REST), _LONGEST_REST)
                 time.sleep(max(min(rest, self._ends - time.time()), 0))
 
-    def _try(self, number: int) -> None:
+    def _try(self, job: Job, number: int) -> None:
         """Take a segment, if it is free, and work through it; give it back if that ends early."""
-        taken = self._jobs.take(self._id, number, self._owner, self._lease_ms)
+        taken = self._jobs.take(job, number, self._owner, self._lease_ms)
         if taken is None:
             return
         segment, cursor = taken
         try:
             while not segment.is_done and not self._is_over():
-                segment, cursor = self._do_page(segment, cursor)
+                segment, cursor = self._do_page(job, segment, cursor)
         except _OvertakenError:
             _LOG.warning(
                 "job %s: segment %d: another worker has it, as this one's lease had ended; if pages take longer than "
                 "%d s, give a longer lease",
-                self._id,
+                job.id,
                 number,
                 self._lease_ms // 1_000,
             )
             return
         except BaseException:
             with suppress(JobError):
-                self._jobs.keep(self._id, replace(segment, until=0), cursor)
+                self._jobs.keep(job, replace(segment, until=0), cursor)
             raise
         if not segment.is_done:
-            self._jobs.keep(self._id, replace(segment, until=0), cursor)
+            self._jobs.keep(job, replace(segment, until=0), cursor)
 
-    def _do_page(self, segment: JobSegment, cursor: Key) -> tuple[JobSegment, Key]:
+    def _do_page(self, job: Job, segment: JobSegment, cursor: Key) -> tuple[JobSegment, Key]:
         """Work on a page, and record that; raises `_OvertakenError` if another has the segment."""
         began, held = time.monotonic_ns(), segment
 
         def hold() -> None:
             nonlocal held
             if held.until - self._jobs.time.now() < self._lease_ms // 2:
-                held = self._renew(held, cursor)
+                held = self._renew(job, held, cursor)
 
         page = self._pages.do(segment.number, cursor, hold)
         done = replace(
@@ -362,11 +370,11 @@ class _Worker:
             rejected=held.rejected + page.rejected,
             rejects=(*held.rejects, *page.rejects)[:MOST_SEGMENT_REJECTS],
         )
-        return self._renew(done, page.cursor), page.cursor
+        return self._renew(job, done, page.cursor), page.cursor
 
-    def _renew(self, segment: JobSegment, cursor: Key) -> JobSegment:
+    def _renew(self, job: Job, segment: JobSegment, cursor: Key) -> JobSegment:
         renewed = replace(segment, until=self._jobs.time.now() + self._lease_ms)
-        if not self._jobs.keep(self._id, renewed, cursor):
+        if not self._jobs.keep(job, renewed, cursor):
             raise _OvertakenError
         return renewed
 
@@ -375,7 +383,7 @@ class _Worker:
         now = time.monotonic_ns()
         if now - self._asked_at >= _ASKED_EVERY:
             self._asked_at = now
-            self._is_stopped = self._jobs.is_stopped(self._id)
+            self._is_stopped = self._jobs.is_stopped(self._job)
         return self._is_stopped or time.time() >= self._ends
 
 

@@ -187,11 +187,12 @@ def start_load(
         etag=head["ETag"],
         size_bytes=size,
         segments=allowed_segments(id, usual if segments is None else segments, is_given=segments is not None),
+        given_segments=segments,
         write=float(write),
         budget=budget or id,
         rejects=f"{rejects.rstrip('/')}/{id}/",
     )
-    return JobTable(coordinator, session).begin(id, spec, has_segments=segments is not None)
+    return JobTable(coordinator, session).begin(id, spec)
 
 
 @contextmanager
