@@ -46,6 +46,26 @@ stopped = []
 with stopped_by_signals(lambda: stopped.append("stop")) as came:
     print(came, stopped, signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
 """
+# The interrupt is dropped while `highwater` imports its commands.
+COMMAND = """
+import signal, sys, threading, weakref
+import highwater.cli.main as command
+
+class Module:
+    pass
+
+def import_commands(group):
+    print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
+    if sys.argv.pop() == "interrupted":
+        module = Module()
+        reference = weakref.ref(module, lambda _: signal.raise_signal(signal.SIGINT))
+        del module
+        threading.Event().wait(60)
+    return ()
+
+command.entry_points = import_commands
+command.main()
+"""
 OTHER = """
 from highwater.cli.terminal import hear_interrupts
 
@@ -82,6 +102,15 @@ def test_signal_that_nobody_asked_to_hear_ends_the_program() -> None:
 
 def test_signal_that_comes_while_the_command_begins_to_hear_stops_it() -> None:
     assert _run(AT_ONCE) == (0, "[2, 15] ['stop', 'stop'] True\n", "")
+
+
+def test_command_hears_an_interrupt_that_python_drops() -> None:
+    assert _run(COMMAND, "--version", "interrupted") == (130, "False\n", "")
+
+
+def test_command_in_the_background_goes_on_to_ignore_ctrl_c() -> None:
+    status, output, errors = _run(COMMAND, "--version", "in peace", is_in_background=True)
+    assert (status, output.splitlines()[0], errors) == (0, "True", "")
 
 
 def test_other_errors_that_python_drops_are_told_as_before() -> None:

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from highwater.core.errors import HighwaterError
 _ENCODING: Final = "utf-8-sig"
 # larger than any item may be
 _MOST_CELL_CHARACTERS: Final = 2**20
+_CHUNK: Final = 2**16
 
 
 class InputError(HighwaterError):
@@ -81,7 +83,7 @@ def _opened(path: Path | None) -> Iterator[IO[str]]:
     try:
         with path.open("rb") as file:
             yield io.TextIOWrapper(_decompressed(path, file), encoding=_ENCODING, newline="")
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise InputError(f"{path}: cannot be read: {why}") from error
     except UnicodeDecodeError as error:
@@ -92,10 +94,45 @@ def _decompressed(path: Path, file: IO[bytes]) -> IO[bytes]:
     if path.suffix == ".gz":
         return gzip.GzipFile(fileobj=file)  # type: ignore[return-value] # reads as any binary file
     if path.suffix == ".zst":
+        return io.BufferedReader(_Frames(file))
+    return file
+
+
+class _Frames(io.RawIOBase):
+    """What the frames of a Zstandard file have; raises `EOFError` if the file ends within one.
+
+    The library's own reader does not tell such a file from a whole one.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._left = file, memoryview(b"")
+        self._frame: Any = None
+
+    def readable(self) -> bool:
+        """Whether it can be read: always."""
+        return True
+
+    def readinto(self, into: Any) -> int:
+        """Read up to as many bytes as *into* has, and return how many; 0 at the end of the file."""
         import zstandard
 
-        return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-    return file
+        while not self._left:
+            is_between = self._frame is None or self._frame.eof
+            behind = self._frame.unused_data if self._frame is not None and is_between else b""
+            chunk = behind or self._file.read(_CHUNK)
+            if not chunk:
+                if not is_between:
+                    raise EOFError("it ends within a compressed frame; copy it again")
+                return 0
+            if is_between:
+                self._frame = zstandard.ZstdDecompressor().decompressobj()
+            try:
+                self._left = memoryview(self._frame.decompress(chunk))
+            except zstandard.ZstdError as error:
+                raise OSError(f"is no Zstandard file: {error}") from error
+        size = min(len(into), len(self._left))
+        into[:size], self._left = self._left[:size], self._left[size:]
+        return size
 
 
 def _objects(name: str, file: IO[str]) -> Iterator[Line]:

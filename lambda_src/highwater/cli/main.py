@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
-from highwater.cli.terminal import inert, prepare_streams, say
+from highwater.cli.terminal import hear_interrupts, inert, prepare_streams, say
 
 if TYPE_CHECKING:
     import click
@@ -34,6 +35,9 @@ _BROKEN_PIPE = 141
 def main() -> None:
     """Run the command line. Exit status: 0 for success, 1 for a finding, 2 for misuse."""
     prepare_streams()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # not where a shell started the command in the background, with Ctrl-C ignored
+        hear_interrupts()
     try:
         status = _run()
         sys.stdout.flush()

@@ -135,7 +135,10 @@ def hear_interrupts(*numbers: signal.Signals) -> None:
         if dropped.exc_type is not None and issubclass(dropped.exc_type, KeyboardInterrupt):
             # Sent later, as raising here would be dropped too. The signal is one that is handled, as Ctrl-C may be
             # ignored, and goes to the thread that handles it, so that a blocking call in that thread is interrupted.
-            threading.Timer(_AGAIN_SECONDS, signal.pthread_kill, (hearing, heard[0])).start()
+            again = threading.Timer(_AGAIN_SECONDS, signal.pthread_kill, (hearing, heard[0]))
+            # a program that ends by itself meanwhile does not wait to be interrupted
+            again.daemon = True
+            again.start()
         else:
             before(dropped)
 
