@@ -138,6 +138,43 @@ def test_boost_that_ended_within_a_paid_hour_is_lowered_at_its_end() -> None:
     assert (lowered.granted, lowered.boosted) == (100, 0)
 
 
+def test_boosts_that_end_in_an_hour_are_lowered_once_while_another_lasts_above_the_ceiling() -> None:
+    settings = ScalerSettings.of(Mode.DIRECT)
+    early, late = NOW.replace(minute=10), NOW.replace(minute=57)
+    # 200 of 1,100 units of boosts have ended, and all is above the plan's ceiling of 1,000
+    above = {"ceiling": 1_000, "ceiling_with_boosts": 2_500, "boosts": 900, "boosted": 1_100}
+    held = decide(settings, _state(current=1_200, **above), EMPTY, now=early)
+    assert (held.granted, held.limited_by(LimitCode.PAID_HOUR)) == (1_200, True)
+    lowered = decide(settings, _state(current=1_200, **above | {"boosted": held.boosted}), EMPTY, now=late)
+    assert lowered.granted == 1_000
+    # without a live boost, what is above the ceiling is lowered at once
+    ended = above | {"boosts": 0}
+    assert decide(settings, _state(current=1_200, **ended), EMPTY, now=early).granted == 100
+
+
+def test_part_of_a_boost_that_has_ended_stays_known_while_the_other_dimension_is_raised_first() -> None:
+    plan = Plan(
+        read=Capacity.autoscaled(min_capacity=25, max_capacity=9_000),
+        write=Capacity.autoscaled(min_capacity=40, max_capacity=9_000),
+    )
+    now = NOW.replace(minute=57)
+    newest = int(now.timestamp()) // 60 - 3
+    observed: dict[Dimension, list[int | None]] = {Dimension.READ: [None] * 90, Dimension.WRITE: [18_000] * 90}
+    seen = SeenTable(
+        {None: SeenResource(provisioned=Units(8_025, 100))},
+        {
+            (None, dimension): SeenTarget(registered=None, observation=Observation.of(newest, units))
+            for dimension, units in observed.items()
+        },
+        (),
+        {(None, Dimension.READ): 8_000},
+    )
+    clock = Clock(int(now.timestamp()) // 60, now)
+    read, write = review(ScaledPlan(table="orders", mode=Mode.DIRECT, plan=plan), seen, clock).decisions
+    assert write.granted > 300
+    assert (read.granted, read.limited_by(LimitCode.RAISE_FIRST), read.boosted) == (8_025, True, 8_000)
+
+
 def test_turn_of_the_scaler_counts_the_leases_of_each_target() -> None:
     plan = Plan(
         read=Capacity.autoscaled(min_capacity=7, max_capacity=900),

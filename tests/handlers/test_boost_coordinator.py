@@ -132,6 +132,30 @@ def test_job_that_waits_is_told_why_auto_scaling_could_not_set_its_capacity(worl
     assert world.ask("status")["notes"] == []
 
 
+def test_boost_beside_demand_is_ready_once_capacity_is_there_for_both() -> None:
+    world = World(Mode.FLOOR)
+    world.stage.consume(ORDERS, 1_000)
+    assert world.run() == 1_000
+    assert world.ask(write=500)["targets"][0]["units"] == 500
+    assert world.ask("status")["is_ready"]
+    world.stage.provision("orders", Units(7, 1_000))
+    world.stage.advance(3 * SECOND)
+    answer = world.ask("status")
+    assert (answer["is_ready"], answer["targets"]) == (
+        False,
+        [{"target": "table write", "wanted": 1_500, "floor": 1_500, "provisioned": 1_000, "is_ready": False}],
+    )
+
+
+def test_note_on_growth_is_for_the_time_of_the_boost_and_counts_demand() -> None:
+    world = World(Mode.FLOOR)
+    world.stage.account.tables["orders"].warm_up(None, {Dimension.READ: 3_000, Dimension.WRITE: 1_100}, 0)
+    world.stage.consume(ORDERS, 1_000)
+    world.run()
+    (note,) = world.ask(write=500, at="2027-03-04T15:20:40Z")["notes"]
+    assert note.startswith("table write: 1,500 units/s is above the high-water mark of 1,100; ")
+
+
 def test_boost_given_back_while_its_scaling_was_paused_is_lowered_by_a_later_run(world: World) -> None:
     world.ask()
     world.stage.pause(ORDERS)

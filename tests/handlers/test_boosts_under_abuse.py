@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from highwater.aws.coordinator_table import TableLeases
-from highwater.core import Dimension, Plan
+from highwater.core import Capacity, Dimension, Plan
 from highwater.core.boosts import BoostCap, Caller
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode, ScaledPlan
@@ -432,6 +432,52 @@ def test_request_that_arrives_after_its_release_is_refused(world: World) -> None
     assert world.refusal() == late
     assert (world.tick(), world.scheduler.schedules) == (12, {})
     assert world.ask(id="nightly-2")["outcome"] == "whole"
+
+
+def test_id_of_a_boost_is_free_an_hour_after_its_end_though_nobody_has_written_since(world: World) -> None:
+    for night in range(3):
+        assert world.ask()["outcome"] == "whole", night
+        world.tick(5)
+        world.ask("release")
+        world.tick(1)
+        assert (world.tick(1), world.scheduler.schedules) == (12, {})
+        world.stage.advance(DAY)
+
+
+def test_renewal_in_the_second_in_which_a_boost_ends_leaves_no_live_lease_without_a_schedule(world: World) -> None:
+    world.ask()
+    # the renewal looks at the table a second before the end, and the schedule's run comes before it writes
+    world.stage.advance(10 * MINUTE - SECOND)
+    update = world.scheduler.update_schedule
+
+    def update_and_run(**request: Any) -> None:
+        update(**request)
+        world.scheduler.update_schedule = update  # type: ignore[method-assign]
+        world.stage.advance(SECOND)
+        world.coordinator().wake("orders", LOADER.name, "nightly-1")
+
+    world.scheduler.update_schedule = update_and_run  # type: ignore[method-assign]
+    assert world.refusal("renew")[0] == 410
+    live = [each for each in world.leases.read("orders").leases if each.ends > world.stage.now()]
+    assert (live, world.tick(1), world.scheduler.schedules) == ([], 12, {})
+
+
+def test_jobs_that_begin_at_once_beside_demand_share_what_the_ceiling_leaves() -> None:
+    world = World(Mode.FLOOR, replace(PLAN, write=Capacity.autoscaled(min_capacity=12, max_capacity=2_000)))
+    world.stage.consume(ORDERS, 1_000)
+    assert world.run() == 1_000
+    first: list[dict[str, Any]] = []
+
+    def begin_first(operation: str) -> None:
+        # between the second job's look at the table and its reading of the boosts
+        if operation == "get_item" and not first:
+            first.append({})
+            first[0] = world.ask(id="nightly-1", write=900)
+
+    world.dynamodb.before = begin_first
+    second = world.ask(id="nightly-2", write=900)
+    assert [answer["targets"][0]["units"] for answer in (*first, second)] == [900, 100]
+    assert world.floor == 2_000
 
 
 def test_refusals_in_a_loop_are_one_entry_a_minute(world: World) -> None:

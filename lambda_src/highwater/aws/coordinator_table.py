@@ -89,12 +89,18 @@ class TableLeases:
     Attributes:
         leases: The leases, live or not.
         boosted: The units of each target's floor that are for boosts, as recorded by the turn that set the floor.
+        demands: Of these targets, the units that demand and plan account for beside them, as recorded likewise.
         version: The version of the leases, incremented by each write; 0 if there were none yet.
     """
 
     leases: tuple[Lease, ...] = ()
     boosted: Mapping[TargetKey, int] = field(default_factory=dict)
     version: int = 0
+    demands: Mapping[TargetKey, int] = field(default_factory=dict)
+
+    def recent(self, now: datetime) -> TableLeases:
+        """Return them without the leases that ended too long ago to be kept."""
+        return replace(self, leases=tuple(lease for lease in self.leases if lease.ends > now - _ENDED_KEPT))
 
     def of(self, owner: str, id: str) -> list[Lease]:
         """Return the leases of one boost, one for each of its targets. Another caller's boost of that id is another."""
@@ -159,12 +165,13 @@ class LeaseTable:
         if item is None:
             return TableLeases()
         try:
-            boosted = json.loads(item["boosted"]["S"]) if "boosted" in item else {}
+            boosted, demands = (json.loads(item[name]["S"]) if name in item else {} for name in ("boosted", "demands"))
             listed = json.loads(item["leases"]["S"]) if "leases" in item else []
             return TableLeases(
                 tuple(lease for document in listed for lease in leases_of_document(document)),
                 {target_of_text(text): whole(units) for text, units in boosted.items()},
                 int(item["version"]["N"]) if "version" in item else 0,
+                {target_of_text(text): whole(units) for text, units in demands.items()},
             )
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             message = (
@@ -195,18 +202,27 @@ class LeaseTable:
             | ({":old": {"N": str(based_on.version)}} if based_on.version else {}),
         )
 
-    def note_boosted(self, label: str, boosted: Mapping[TargetKey, int], at: datetime) -> None:
-        """Record the units of each floor that are for boosts, unless a later turn than *at* has recorded them.
+    def note_boosted(
+        self, label: str, boosted: Mapping[TargetKey, int], demands: Mapping[TargetKey, int], at: datetime
+    ) -> None:
+        """Record the units of each floor that are for boosts, and those for demand and plan beside them.
 
-        Raises `LeasesUnavailableError`.
+        Nothing is recorded if a later turn than *at* has done so. Raises `LeasesUnavailableError`.
         """
-        text = json.dumps({target_text(key): units for key, units in boosted.items() if units}, sort_keys=True)
+        texts = [
+            json.dumps({target_text(key): each[key] for key in sorted(boosted, key=target_text) if key in each})
+            for each in (boosted, demands)
+        ]
         # of two turns, the later one has set the floors
         self._set_if(
             self._key(label, _LEASES),
-            "SET boosted = :boosted, boosted_at = :at",
+            "SET boosted = :boosted, demands = :demands, boosted_at = :at",
             "attribute_not_exists(boosted_at) OR boosted_at <= :at",
-            {":boosted": {"S": text}, ":at": {"S": at.astimezone(UTC).isoformat()}},
+            {
+                ":boosted": {"S": texts[0]},
+                ":demands": {"S": texts[1]},
+                ":at": {"S": at.astimezone(UTC).isoformat()},
+            },
         )
 
     def claim_turn(self, label: str, now: datetime, interval: timedelta) -> bool:

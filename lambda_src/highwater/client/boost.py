@@ -391,7 +391,8 @@ class Boost:
     def _begin_again(self) -> bool:
         """Begin the boost anew because its lease is not there any more; return whether it is to be renewed.
 
-        The lease is lost with its table, or expired while the process stood still. One that was released stays over.
+        The lease was lost with its table. One that was released, or that expired while the process stood still, stays
+        over: the coordinator refuses its id for an hour.
         """
         try:
             self.begin()

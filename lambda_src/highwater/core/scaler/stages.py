@@ -498,7 +498,9 @@ def _lowered_to(answer: Answer, state: TargetState, seen: Observation, now: date
 
 def _mind_hour_and_budget(answer: Answer, settings: ScalerSettings, state: TargetState, now: datetime) -> None:
     not_lower = max(answer.units, state.current)
-    is_above_bounds = state.current > min(state.ceiling, state.quota_units)
+    is_boosted = state.boosts > 0 or state.boosted_total > 0
+    ceiling = max(state.ceiling, state.ceiling_with_boosts) if is_boosted else state.ceiling
+    is_above_bounds = state.current > min(ceiling, state.quota_units)
     if now.minute < settings.lower_from_minute and not is_above_bounds:
         minute = settings.lower_from_minute
         sentence = f"the hour is paid for at its highest value: not lowered before minute {minute}"

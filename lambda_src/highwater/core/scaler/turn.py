@@ -151,7 +151,7 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
             for target, planned, of_fleet in zip(kept, bounds, fresh, strict=True)
         ]
         if scaled.mode is Mode.DIRECT:
-            decided = list(in_one_call(decided))
+            decided = [_with_part_of_boosts(each, seen) for each in in_one_call(decided)]
             if _was_raised_meanwhile(resource, decided, clock):
                 skips += (Skip(target, SkipReason.RAISED_MEANWHILE) for target in kept)
                 continue
@@ -169,6 +169,14 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
         )
     unmanaged, percent = _unmanaged(scaled, seen, clock), _on_demand_percent(scaled, seen, clock)
     return TableReview(scaled, clock, tuple(reviewed), tuple(skips), unmanaged, percent)
+
+
+def _with_part_of_boosts(decision: Decision, seen: SeenTable) -> Decision:
+    """Return a decision that is not lowered yet with what boosts have of the capacity that is kept."""
+    if not decision.limited_by(LimitCode.RAISE_FIRST):
+        return decision
+    part = min(decision.current, seen.boosted.get(decision.key, 0))
+    return replace(decision, boosted=max(decision.boosted, part))
 
 
 def _reason_to_skip(mode: Mode, resource: SeenResource, target: SeenTarget) -> SkipReason | None:

@@ -50,7 +50,7 @@ def grant_of(
         asked,
         state.target(asked.key),
         known.leases,
-        demand_units=max(state.demand(asked.key, known.boosted.get(asked.key, 0)) - own_units, 0),
+        demand_units=max(state.demand(asked.key, known) - own_units, 0),
         quota_units=state.scaled.plan.table_quota_units,
         cap_units=cap.of_lease(asked, boost),
     )
@@ -107,11 +107,14 @@ def grant_documents(grants: Iterable[Grant], state: TableState, region: str) -> 
     return found
 
 
-def notes_on(keys: Iterable[TargetKey], leases: Sequence[Lease], state: TableState) -> list[str]:
-    """Return remarks on the targets of a boost: partitions to add first, failed auto scaling, or suspended scaling."""
+def notes_on(keys: Iterable[TargetKey], known: TableLeases, state: TableState, at: datetime | None = None) -> list[str]:
+    """Return remarks on the targets of a boost: partitions to add first, failed auto scaling, or suspended scaling.
+
+    *at* is the time for which the floor is judged, by default now.
+    """
     notes = []
     for key in keys:
-        label, wanted = state.target(key).label, state.wanted(key, leases)
+        label, wanted = state.target(key).label, state.wanted(key, known, at)
         mark = state.described.marks.get(key[0])
         if mark is not None and wanted > max(mark.of(key[1]), _PARTITION.of(key[1])):
             notes.append(f"{label}: {wanted:,} units/s is above the high-water mark of {mark.of(key[1]):,}; {_GROWTH}")
@@ -122,15 +125,15 @@ def notes_on(keys: Iterable[TargetKey], leases: Sequence[Lease], state: TableSta
     return notes
 
 
-def target_documents(keys: Iterable[TargetKey], leases: Sequence[Lease], state: TableState) -> list[dict[str, Any]]:
+def target_documents(keys: Iterable[TargetKey], known: TableLeases, state: TableState) -> list[dict[str, Any]]:
     """Return the state of each target: wanted floor, present floor and capacity, in units per second."""
     return [
         {
             "target": state.target(key).label,
-            "wanted": state.wanted(key, leases),
+            "wanted": state.wanted(key, known),
             "floor": state.floor(key),
             "provisioned": state.provisioned(key),
-            "is_ready": state.is_ready(key, leases),
+            "is_ready": state.is_ready(key, known),
         }
         for key in keys
     ]
@@ -285,7 +288,8 @@ class Coordinator:
         notes = []
         if granted:
             keys = [lease.key for lease in granted]
-            notes = notes_on(keys, self.leases.read(request.table).leases, state)
+            begins = max(state.now, granted[0].start)
+            notes = notes_on(keys, self.leases.read(request.table), state, begins)
             if any(lease.is_live(state.now) for lease in granted):
                 notes += self._set_floors(request.table, is_due=is_new)
         return answer | {"notes": notes}
@@ -309,7 +313,9 @@ class Coordinator:
         """Write the leases that can be granted; if the request arrives again, find the earlier ones."""
         label, is_scheduled = request.table, False
         keyed = [(each.key, each) for each in asked]
-        for known in self._readings(label):
+        for found in self._readings(label):
+            # the id of a boost that ended long ago is free, whether or not somebody has written the table since
+            known = found.recent(state.now)
             if known.of(caller.name, request.id):
                 own = {lease.key: lease for lease in self._own(known, request.id, caller, state)}
                 return [
@@ -348,7 +354,10 @@ class Coordinator:
         end = state.now + duration
         own = self._own(known, id, caller, state)
         last = max(lease.renewed(end).end for lease in own)
-        self.wakes.run_every_minute(table, caller.name, id, min(lease.start for lease in own), last, state.now)
+
+        def make_schedule() -> None:
+            # again where a run has deleted it since, because the boost was over
+            self.wakes.run_every_minute(table, caller.name, id, min(lease.start for lease in own), last, state.now)
 
         def renewed(lease: Lease, known: TableLeases) -> Lease:
             new = lease.renewed(end)
@@ -356,7 +365,7 @@ class Coordinator:
                 check_room(replace(lease, start=lease.end, end=new.end), known, cap, state)
             return new
 
-        own = self._change(table, id, caller, state, renewed)
+        own = self._change(table, id, caller, state, renewed, before=make_schedule)
         return {"id": id, "table": table, "end": max(lease.end for lease in own).isoformat()}
 
     def _end_if_renewed_lately(
@@ -426,14 +435,16 @@ class Coordinator:
         changed: Callable[[Lease, TableLeases], Lease],
         *,
         may_be_over: bool = False,
+        before: Callable[[], None] = lambda: None,
     ) -> list[Lease]:
-        """Apply *changed* to the leases of one boost, and write them."""
+        """Apply *changed* to the leases of one boost, and write them; *before* is called before each attempt."""
         for known in self._readings(table):
             own = self._own(known, id, caller, state, may_be_over=may_be_over)
             others = [lease for lease in known.leases if (lease.owner, lease.id) != (caller.name, id)]
             new = [changed(lease, known) for lease in own]
             if new == own:
                 return own
+            before()
             try:
                 self.leases.write(table, [*others, *new], known, state.now)
             except LeasesOvertakenError:
@@ -446,17 +457,17 @@ class Coordinator:
         self._cap(caller, table, to_boost=True)
         state = self._look(table, for_poll=True)
         known = self.leases.read(table)
-        own, leases = self._own(known, id, caller, state), known.leases
+        own = self._own(known, id, caller, state)
         keys = [lease.key for lease in own if state.has_target(lease.key)]
         is_live = any(lease.is_live(state.now) for lease in own)
-        targets = target_documents(keys, leases, state)
+        targets = target_documents(keys, known, state)
         return {
             "id": id,
             "table": table,
             "now": state.now.isoformat(),
             "is_ready": is_live and all(target["is_ready"] for target in targets),
             "targets": targets,
-            "notes": notes_on(keys, leases, state),
+            "notes": notes_on(keys, known, state),
         }
 
     def _list(self, caller: Caller, document: Answer) -> Answer:
@@ -525,7 +536,8 @@ class Coordinator:
         own = known.of(caller.name, id)
         if may_be_over:
             return own
-        live = [lease for lease in own if lease.ends > state.now]
+        # time may have passed since the state was read
+        live = [lease for lease in own if lease.ends > max(state.now, self.now())]
         if not live:
             label = state.scaled.label
             raise RefusedError(410, f"{label}: boost {id} is over, or never was; begin one with an id of its own")

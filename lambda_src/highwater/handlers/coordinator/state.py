@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
 from highwater.aws.autoscaling import RegisteredTargets
+from highwater.aws.coordinator_table import TableLeases
 from highwater.aws.parameters import ScaledPlans
 from highwater.aws.region import AwsRegion
 from highwater.aws.tables import DescribedTable, TableBusyError, TableNotFoundError, TableRefusedError
-from highwater.core.boosts import BoostRequest, Lease, boosted_floor, boosts_at, index_shares_percent
+from highwater.core.boosts import BoostRequest, boosted_floor, boosts_at, index_shares_percent
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Target, TargetKey
 from highwater.core.scaler import Mode, ScaledPlan
-from highwater.core.schedule.bounds import bounds_at
+from highwater.core.schedule.bounds import Bounds, bounds_at
 from highwater.core.units import Dimension
 from highwater.handlers.coordinator.call import RefusedError
 
@@ -211,25 +212,34 @@ class TableState:
         if self.scaled.mode.moves_floors and self.floor(key) is None:
             raise RefusedError(409, f"{label}: no scalable target is registered; deploy the table's stack again")
 
-    def demand(self, key: TargetKey, boosted: int) -> int:
-        """Return the floor that demand alone asks for: the present floor less *boosted*, the units for boosts.
+    def demand(self, key: TargetKey, known: TableLeases) -> int:
+        """Return the floor that demand and plan account for, as the turn that recorded the boosts' part says.
 
-        0 if the scaler does not follow demand: target tracking then raises capacity above the floor by itself.
+        Where no boost is recorded, it is the present floor. 0 if the scaler does not follow demand: target tracking
+        then raises capacity above the floor by itself.
         """
         if not self.scaled.mode.follows_demand:
             return 0
         floor = self.floor(key)
-        return max((self.provisioned(key) if floor is None else floor) - boosted, 0)
+        present = self.provisioned(key) if floor is None else floor
+        # a part is recorded before its floor is raised, so the present floor may not have it yet
+        return known.demands.get(key, max(present - known.boosted.get(key, 0), 0))
 
-    def wanted(self, key: TargetKey, leases: Iterable[Lease]) -> int:
-        """Return the floor of a target that plan and boosts ask for now, in units per second."""
-        bounds, boosts = bounds_at(self.target(key), self.now), boosts_at(leases, key, self.now)
+    def wanted(self, key: TargetKey, known: TableLeases, at: datetime | None = None) -> int:
+        """Return the floor of a target that plan, demand and boosts ask for *at* a time, in units per second.
+
+        By default now. Demand is always that of now.
+        """
+        at = at or self.now
+        planned = bounds_at(self.target(key), at)
+        low = max(planned.min, min(self.demand(key, known), planned.max))
         ceiling = self.target(key).capacity.max_with_boosts
-        return boosted_floor(bounds, boosts, self.scaled.plan.table_quota_units, ceiling)
+        boosts = boosts_at(known.leases, key, at)
+        return boosted_floor(Bounds(low, planned.max), boosts, self.scaled.plan.table_quota_units, ceiling)
 
-    def is_ready(self, key: TargetKey, leases: Iterable[Lease]) -> bool:
+    def is_ready(self, key: TargetKey, known: TableLeases) -> bool:
         """Whether a target's floor and capacity have reached `wanted`, and its table is ACTIVE."""
-        wanted, floor = self.wanted(key, leases), self.floor(key)
+        wanted, floor = self.wanted(key, known), self.floor(key)
         has_floor = floor is None or floor >= wanted
         return has_floor and self.provisioned(key) >= wanted and self.described.is_active
 

@@ -42,6 +42,7 @@ class Application:
         outcome: The outcome for this table only, because each table is handled in a separate thread.
         kept: The coordinator's table.
         noted: The units of each floor that are recorded as boosts'; at first those that the review was made with.
+        noted_demands: The units of these floors that this turn has recorded as demand's and the plan's.
         settled: The targets whose floor or capacity is what the review asks for.
     """
 
@@ -54,6 +55,7 @@ class Application:
     outcome: RunOutcome = field(default_factory=RunOutcome)
     kept: Kept = NOTHING_KEPT
     noted: Mapping[TargetKey, int] = field(init=False)
+    noted_demands: Mapping[TargetKey, int] = field(default_factory=dict)
     settled: set[TargetKey] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -125,13 +127,20 @@ class Application:
     def _note_boosted(self, boosted: Mapping[TargetKey, int]) -> None:
         """Record the units of each floor that are for boosts, for the next turn (decision 19)."""
         now = {key: units for key, units in boosted.items() if units}
+        # a floor that this turn did not decide on, or that could not be set, says itself what demand asks for
+        decided = {
+            each.key: each for each in self.review.decisions if each.key in now and each.boosted == now[each.key]
+        }
+        demands = {key: each.granted - each.boosted for key, each in decided.items()}
         leases = self.kept.leases
-        if leases is None or self.dry_run or self.seen.lacks_leases or now == self.noted:
+        if leases is None or self.dry_run or self.seen.lacks_leases:
+            return
+        if now == self.noted and demands == self.noted_demands:
             return
         label = self.review.scaled.label
         try:
-            leases.note_boosted(label, now, self.review.clock.now)
-            self.noted = now
+            leases.note_boosted(label, now, demands, self.review.clock.now)
+            self.noted, self.noted_demands = now, demands
         except LeasesUnavailableError as error:
             self.outcome.notes.append(f"{label}: boosts' part of floors is not recorded: {error}")
 
