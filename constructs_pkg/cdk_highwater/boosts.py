@@ -16,7 +16,7 @@ from constructs import Construct
 
 from cdk_highwater.alarms import ScalerAlarms
 from cdk_highwater.asset import id_within, unique_name
-from cdk_highwater.findings import require_or_none
+from cdk_highwater.findings import account_findings, require_or_none
 from cdk_highwater.grants import Grants
 from cdk_highwater.iam import invoking, path_arns, role_for, wakes_arn
 from cdk_highwater.manage import capacity_of
@@ -260,7 +260,7 @@ class BoostCoordinator(Construct):
             raise ValueError(message)
         self._managed.add(path)
         other = claim(SCALER, self, capacity.subject)
-        findings = scaler_findings(capacity.plan)
+        findings = [*account_findings(capacity.subject, self._stack), *scaler_findings(capacity.plan)]
         if other is not None:
             problem = f"{other} sets the table's floors already; two would set each other's"
             fix = "give that scaler to the coordinator: BoostCoordinator(..., scaler=)"

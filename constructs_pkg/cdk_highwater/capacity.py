@@ -278,7 +278,6 @@ class TableCapacity(Construct):
             replicas = subject.replica_count()
             annotate_at_end(self, subject.construct, lambda: changed_replicas(subject, replicas))
         else:
-            # floors before marks: when a raise restores the capacity, it must not go below the new floors
             self._aftermath = self._add_aftermath()
             targets = self._add_targets(self._aftermath)
             self._floors = self._assert_floors(targets)
@@ -393,7 +392,7 @@ class TableCapacity(Construct):
         deletion deletes it after the targets, when no scheduled action can raise capacity any more.
         """
         function = DeploymentFunction.of(self._stack)
-        permissions = function.allow_floors(self._subject, has_notes=True)
+        permissions = function.allow_floors(self._subject)
         # a plain resource takes fewer calls to Node than `cdk.CustomResource`, for each table
         aftermath = cdk.CfnResource(
             self,

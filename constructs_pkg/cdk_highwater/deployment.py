@@ -35,7 +35,7 @@ from highwater.core.names import plans_path
 _ID = "HighwaterDeployment"
 _TIMEOUT = cdk.Duration.minutes(15)
 
-# While a mark is being raised, its state is noted in tags of the table. A note may be from an earlier deploy.
+# While an index is being built, a tag of the table names the deploy whose marks wait for it.
 _NOTE_ACTIONS = ("dynamodb:ListTagsOfResource", "dynamodb:TagResource", "dynamodb:UntagResource")
 _DEPLOYS_ONLY = (
     "CloudFormation invokes the function during deploys only, waits for its response and reports a failure, so a "
@@ -62,7 +62,7 @@ class DeploymentFunction(Construct):
             description="Highwater: floors of open windows and high-water marks, during deploys only",
             timeout=_TIMEOUT,
             memory_size=256,
-            # the function invokes itself until an index is built or capacity is restored, at most once in 15 minutes;
+            # the function invokes itself until an index is built or a rollback is over, at most once in 15 minutes;
             # by default, Lambda ends such a chain after 16 invocations
             recursive_loop=lambda_.RecursiveLoop.ALLOW,
             log_group=log_group,
@@ -92,10 +92,8 @@ class DeploymentFunction(Construct):
         """The function's ARN, for custom resources."""
         return self._service_token
 
-    def allow_floors(self, subject: Subject, region: str | None = None, *, has_notes: bool = False) -> list[Construct]:
+    def allow_floors(self, subject: Subject, region: str | None = None) -> list[Construct]:
         """Allow the function to set bounds of the table's targets; *region* is by default the stack's.
-
-        *has_notes* is for a table whose marks this function may also raise.
 
         Returns:
             The constructs with the permissions, on which a custom resource for the table must depend.
@@ -110,7 +108,7 @@ class DeploymentFunction(Construct):
             return setting if region is not None else [*setting, reading_status(self._stack), itself]
 
         bounds = self._policy(f"Bounds{region or ''}", statements)
-        return [self._role, bounds, self._allow_table(subject, region, has_notes=has_notes)]
+        return [self._role, bounds, self._allow_table(subject, region)]
 
     def allow_handing_over(self, scaler: str) -> Construct:
         """Allow the function to record in the plans of *scaler* that a table has left it; return the permissions."""
@@ -135,21 +133,21 @@ class DeploymentFunction(Construct):
             The constructs with the permissions, on which a custom resource for the table must depend.
         """
         marks = self._policy("Marks", lambda: [invoking(self._function.function_arn)])
-        table = self._allow_table(subject, has_notes=True)
-        return [self._role, marks, table]
+        return [self._role, marks, self._allow_table(subject)]
 
-    def _allow_table(self, subject: Subject, region: str | None = None, *, has_notes: bool) -> iam.Policy:
-        """Allow describing and updating the table, in a separate policy; *has_notes* adds the notes in its tags.
+    def _allow_table(self, subject: Subject, region: str | None = None) -> iam.Policy:
+        """Allow describing and updating the table, in a separate policy, and in the stack's region notes in its tags.
 
-        The policy has the same actions with and without marks: when marks are removed from a plan, the deletion of
-        their resource still needs these actions.
+        The policy has the same actions with and without marks: `PreWarm` may come later in the app, and when marks are
+        removed from a plan, the deletion of their resource still needs these actions. Marks are raised in the stack's
+        region alone.
         """
         construct = subject.construct
         if construct not in self._ids:
             self._ids[construct] = id_within(self._stack, construct)
         id = f"Table{region or ''}-{self._ids[construct]}"
 
-        actions = [*TABLE_ACTIONS, *(_NOTE_ACTIONS if has_notes else ())]
+        actions = [*TABLE_ACTIONS, *(_NOTE_ACTIONS if region is None else ())]
         return self._policy(id, lambda: [iam.PolicyStatement(actions=actions, resources=[subject.arn_in(region)])])
 
     def _policy(self, id: str, statements: Callable[[], list[iam.PolicyStatement]]) -> iam.Policy:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
@@ -146,31 +146,30 @@ def second_target(call: str, fix: str) -> Finding:
 
 def place_findings(subject: Subject, stack: cdk.Stack, *, may_be_in_any_region: bool = False) -> list[Finding]:
     """Return the findings about a table of another account or region than *stack*, which has the scalable targets."""
-    findings = _multi_account_findings(subject)
-    if subject.template is not None and subject.stack == stack:
-        return findings
-    for what, of_table, of_stack in (
-        ("account", subject.account, stack.account),
-        ("region", subject.region, stack.region),
-    ):
-        if cdk.Token.is_unresolved(of_table) or of_table == of_stack:
-            continue
-        if what == "region" and may_be_in_any_region:
-            continue
-        if cdk.Token.is_unresolved(of_stack):
-            problem = (
-                f"the table's ARN names {what} {of_table}, and the stack's {what} is known only at deploy time; in "
-                f"another {what}, a table of the same name would be scaled"
-            )
-            findings.append(caution(f"{what}Unknown", "the table", problem, "give the stack an env"))
-        else:
-            problem = (
-                f"the table is in {what} {of_table} and the stack in {of_stack}, where a table of the same name would "
-                "be scaled"
-            )
-            fix = f"manage the table in a stack of its own {what}"
-            findings.append(conflict(f"other{what.title()}", "the table", problem, fix))
-    return findings
+    found = [*_multi_account_findings(subject), *account_findings(subject, stack)]
+    return found if may_be_in_any_region else [*found, *_elsewhere(subject, stack, "region")]
+
+
+def account_findings(subject: Subject, stack: cdk.Stack) -> list[Finding]:
+    """Return the finding about a table of another account than *stack*, whose functions are to set its capacity."""
+    return _elsewhere(subject, stack, "account")
+
+
+def _elsewhere(subject: Subject, stack: cdk.Stack, what: Literal["account", "region"]) -> list[Finding]:
+    of_table, of_stack = getattr(subject, what), getattr(stack, what)
+    is_here = subject.template is not None and subject.stack == stack
+    if is_here or cdk.Token.is_unresolved(of_table) or of_table == of_stack:
+        return []
+    if cdk.Token.is_unresolved(of_stack):
+        problem = (
+            f"the table's ARN names {what} {of_table}, and the stack's {what} is known only at deploy time; in another "
+            f"{what}, a table of the same name would be scaled"
+        )
+        return [caution(f"{what}Unknown", "the table", problem, "give the stack an env")]
+    problem = (
+        f"the table is in {what} {of_table} and the stack in {of_stack}, where a table of the same name would be scaled"
+    )
+    return [conflict(f"other{what.title()}", "the table", problem, f"manage the table in a stack of its own {what}")]
 
 
 def _multi_account_findings(subject: Subject) -> list[Finding]:

@@ -128,20 +128,22 @@ class Grants:
         self._store(self._scope, "grant_boost_events", of, caller, max_write, max_read, tables)
         function = self._function
         function.drop_late_events()
-        events.Rule(
-            self._scope,
-            f"Events-{source}",
-            description=f"Highwater: events of {source} that ask for boosts",
-            event_pattern=events.EventPattern(source=[source], detail_type=[BOOST_DETAIL_TYPE]),
-            targets=[
-                targets.LambdaFunction(
-                    function.function,
-                    retry_attempts=10,
-                    max_event_age=OLDEST_EVENT,
-                    dead_letter_queue=function.dead_letters,
-                )
-            ],
-        )
+        # one rule serves all grants of a source, each of which has its own limits and tables
+        if self._scope.node.try_find_child(f"Events-{source}") is None:
+            events.Rule(
+                self._scope,
+                f"Events-{source}",
+                description=f"Highwater: events of {source} that ask for boosts",
+                event_pattern=events.EventPattern(source=[source], detail_type=[BOOST_DETAIL_TYPE]),
+                targets=[
+                    targets.LambdaFunction(
+                        function.function,
+                        retry_attempts=10,
+                        max_event_age=OLDEST_EVENT,
+                        dead_letter_queue=function.dead_letters,
+                    )
+                ],
+            )
         if grantee is not None:
             _allow_events(grantee, self._stack, source, BOOST_DETAIL_TYPE)
 

@@ -146,7 +146,7 @@ MACHINE_RULES: Final = dict.fromkeys(
     "The service keeps the history of each execution for 90 days, and the job's records say how far it is; a log and "
     "traces would need permissions for all log deliveries and resource policies of the account.",
 )
-_BACKED_UP = "Leases last a day at most, and point-in-time recovery is on; a backup of them would be of no use."
+_BACKED_UP = "Leases last a day at most, a job whose record is lost begins again, and point-in-time recovery is on."
 LEASE_TABLE_RULES: Final = dict.fromkeys(
     ("NIST.800.53.R5::NIST.800.53.R5-DynamoDBInBackupPlan", "HIPAA.Security::HIPAA.Security-DynamoDBInBackupPlan"),
     _BACKED_UP,

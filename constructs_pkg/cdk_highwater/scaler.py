@@ -15,7 +15,7 @@ from constructs import Construct
 from cdk_highwater.alarms import ScalerAlarms
 from cdk_highwater.asset import id_within, unique_name
 from cdk_highwater.capacity import IndexedCapacityOptions, WindowHolder, declared_plan
-from cdk_highwater.findings import fitting_findings, place_findings, require, require_or_none
+from cdk_highwater.findings import account_findings, fitting_findings, place_findings, require, require_or_none
 from cdk_highwater.iam import invoking, role_for, scaler_alarms_arn
 from cdk_highwater.manage import capacity_of
 from cdk_highwater.metrics import ScalerMetrics
@@ -145,7 +145,12 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
             raise ValueError(message)
         self._managed.add(path)
         subject = capacity.subject
-        findings = [*second_scaler(self, subject), *scaled_name_findings(subject), *scaler_findings(capacity.plan)]
+        findings = [
+            *account_findings(subject, self._stack),
+            *second_scaler(self, subject),
+            *scaled_name_findings(subject),
+            *scaler_findings(capacity.plan),
+        ]
         if annotate(capacity, findings):
             scaled = self._add_scaled_table(subject, capacity.plan, Mode.FLOOR)
             # on deletion, remove the schedule before the floors are reset, so that no run raises them afterwards

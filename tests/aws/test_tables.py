@@ -220,28 +220,35 @@ def test_see_table_when_refused_for_the_moment_says_so(bench: Bench, code: str, 
 
 # The note of marks that wait for an index
 
+KEY = tags.awaiting_tag("arn:of:the:stack", "Marks")
+OTHER_KEY = tags.awaiting_tag("arn:of:the:stack", "Warm")
+
 
 def test_note_of_a_deploy_reads_back_and_clears_and_tags_of_others_stay(bench: Bench) -> None:
     name = bench.make_table(HOME)
     arn = tables.describe_table(bench.dynamodb, name).arn
     bench.dynamodb.tag_resource(ResourceArn=arn, Tags=[{"Key": "team", "Value": "orders"}])
-    assert tags.read_awaiting(bench.wire.client, arn) is None
-    tags.clear_awaiting(bench.wire.client, arn)
-    tags.write_awaiting(bench.wire.client, arn, "deploy-1")
-    tags.write_awaiting(bench.wire.client, arn, "deploy-2")
-    assert tags.read_awaiting(bench.wire.client, arn) == "deploy-2"
-    tags.clear_awaiting(bench.wire.client, arn)
+    assert tags.read_awaiting(bench.wire.client, arn, KEY) is None
+    tags.clear_awaiting(bench.wire.client, arn, KEY)
+    tags.write_awaiting(bench.wire.client, arn, KEY, "deploy-1")
+    tags.write_awaiting(bench.wire.client, arn, KEY, "deploy-2")
+    # of another resource with marks of the table
+    tags.write_awaiting(bench.wire.client, arn, OTHER_KEY, "deploy-3")
+    assert tags.read_awaiting(bench.wire.client, arn, OTHER_KEY) == "deploy-3"
+    tags.clear_awaiting(bench.wire.client, arn, OTHER_KEY)
+    assert tags.read_awaiting(bench.wire.client, arn, KEY) == "deploy-2"
+    tags.clear_awaiting(bench.wire.client, arn, KEY)
     assert bench.tags(name) == {"team": "orders"}
 
 
 def test_note_of_a_deploy_is_found_on_any_page_of_tags(bench: Bench) -> None:
     name = bench.make_table(HOME)
     arn = tables.describe_table(bench.dynamodb, name).arn
-    tags.write_awaiting(bench.dynamodb, arn, "deploy-1")
+    tags.write_awaiting(bench.dynamodb, arn, KEY, "deploy-1")
 
     def first_page(document: dict[str, object]) -> None:
         document.update(Tags=[{"Key": "team", "Value": "orders"}], NextToken="more")
 
     bench.wire.fault = at(1, rewritten(first_page))
-    assert tags.read_awaiting(bench.wire.client, arn) == "deploy-1"
+    assert tags.read_awaiting(bench.wire.client, arn, KEY) == "deploy-1"
     assert bench.wire.bodies("ListTagsOfResource")[1]["NextToken"] == "more"

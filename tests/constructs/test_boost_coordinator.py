@@ -163,6 +163,18 @@ def test_events_of_a_source_boost_and_only_the_grantee_may_put_them_anew(stack: 
     }
 
 
+def test_source_may_have_several_grants_and_one_rule(stack: cdk.Stack) -> None:
+    coordinator = BoostCoordinator(stack, "Boosts")
+    coordinator.grant_boost_events("acme.loader", max_write=40)
+    coordinator.grant_boost_events("acme.loader", max_write=7)
+    assert len(_resources(stack, "AWS::Events::Rule")) == 1
+    parameters = [each["Value"] for each in _resources(stack, "AWS::SSM::Parameter") if "/boosts/" in each["Name"]]
+    assert sorted(parameters) == [
+        '{"caller":"events/acme.loader","max_write":40,"max_read":0}',
+        '{"caller":"events/acme.loader","max_write":7,"max_read":0}',
+    ]
+
+
 def test_fleets_without_a_way_to_the_url_may_ask_by_events_of_their_own_tables(stack: cdk.Stack) -> None:
     scaler = ThrottleAwareScaler(stack, "Scaler")
     scaler.add_table(scalable_table(stack, "Jobs", table_name="jobs"))

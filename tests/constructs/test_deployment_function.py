@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 
-from cdk_highwater import HighWaterMark, Window, manage_capacity
+from cdk_highwater import HighWaterMark, PreWarm, ThrottleAwareScaler, Window, manage_capacity
 from cdk_highwater.asset import runtime_files, write_asset
 from tests.constructs.template_view import BOUNDS_STATEMENTS, READ, WRITE, TemplateView, key, new_stack
 
@@ -87,6 +87,36 @@ def test_permissions_of_a_custom_resource_outlive_it(
     later = _view(*tables, mark=mark).named("AWS::IAM::Policy")
     for name in needed:
         assert name not in later or later[name] == policies[name], "updated before the resource is deleted"
+
+
+@pytest.mark.parametrize("is_warmed_first", [True, False])
+def test_marks_of_a_table_that_a_scaler_has_may_be_noted_whatever_comes_first(*, is_warmed_first: bool) -> None:
+    stack = new_stack()
+    table = dynamodb.TableV2(
+        stack,
+        "Orders",
+        partition_key=key(),
+        billing=dynamodb.Billing.provisioned(
+            read_capacity=dynamodb.Capacity.fixed(7),
+            write_capacity=dynamodb.Capacity.autoscaled(max_capacity=90),
+        ),
+    )
+    capacity = manage_capacity(table, read=READ, write=WRITE)
+
+    def warm() -> None:
+        warm_throughput = dynamodb.WarmThroughput(read_units_per_second=13_000, write_units_per_second=5_000)
+        PreWarm(stack, "Warm", table=table, warm_throughput=warm_throughput)
+
+    def scale() -> None:
+        ThrottleAwareScaler(stack, "Scaler").add_table(capacity)
+
+    for step in (warm, scale) if is_warmed_first else (scale, warm):
+        step()
+    tables = [
+        each["Action"] for each in TemplateView(stack).statements() if "dynamodb:UpdateTable" in str(each["Action"])
+    ]
+    noting = ["dynamodb:ListTagsOfResource", "dynamodb:TagResource", "dynamodb:UntagResource"]
+    assert any(set(noting) <= set(actions) for actions in tables)
 
 
 def test_function_is_bounded_and_keeps_its_logs_for_a_while() -> None:

@@ -9,7 +9,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 
-from cdk_highwater import GlobalSecondaryIndex, PreWarm, ThrottleAwareScaler, manage_capacity
+from cdk_highwater import BoostCoordinator, GlobalSecondaryIndex, PreWarm, ThrottleAwareScaler, manage_capacity
 from highwater.core import Dimension
 from highwater.core.names import TargetName
 from tests.constructs.template_view import (
@@ -146,6 +146,29 @@ def test_table_of_another_place_is_refused(use: Callable[..., None], arn: str, t
     use(stack, dynamodb.Table.from_table_arn(stack, "Orders", arn))
     assert messages(stack, "error") == [told]
     assert TemplateView(stack).targets == {}
+
+
+def _scale(stack: cdk.Stack, table: object) -> None:
+    ThrottleAwareScaler(stack, "Scaler").add_table(table)
+
+
+def _coordinate(stack: cdk.Stack, table: object) -> None:
+    BoostCoordinator(stack, "Boosts").add_table(table)
+
+
+@pytest.mark.parametrize("use", [_scale, _coordinate])
+def test_function_of_another_account_is_refused(use: Callable[..., None]) -> None:
+    """Its role has no permission for the table, and its alarms would watch a namesake."""
+    app = new_app()
+    shop = placed_stack(app, "Shop")
+    operations = cdk.Stack(app, "Operations", env=cdk.Environment(account="999922223333", region="eu-west-1"))
+    table = dynamodb.Table(shop, "Orders", partition_key=key(), table_name="orders", read_capacity=7, write_capacity=9)
+    use(operations, manage_capacity(table, read=READ, write=WRITE))
+    (told,) = messages(shop, "error")
+    assert told.endswith(
+        "the table: the table is in account 111122223333 and the stack in 999922223333, where a table of the same name "
+        "would be scaled; manage the table in a stack of its own account [highwater:otherAccount]"
+    )
 
 
 def test_table_without_targets_is_scaled_in_any_region_of_the_account() -> None:

@@ -48,6 +48,35 @@ def test_capacity_of_an_open_window_goes_back_to_what_base_floor_and_traffic_nee
     assert stage.capacity("orders") == left, why
 
 
+@pytest.mark.parametrize(
+    "status", ["ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"]
+)
+@pytest.mark.usefixtures("orders")
+def test_failed_deploy_leaves_the_capacity_that_the_table_had_before(stage: Stage, status: str) -> None:
+    """The table may be somebody's who had 140 units before the deploy that was to manage it."""
+    stage.account.stack_status = lambda: status
+    properties = {"TableName": "orders", "Plan": WITH_WINDOW.to_json()}
+    answer = _ask(stage, deployment.AFTERMATH_TYPE, "Delete", properties)
+    assert answer == success(
+        "no capacity was lowered; table of orders stays at 9 RCU and 140 WCU, which is 2 RCU and 128 WCU or 2.00 USD a "
+        "day (us-east-1) more than needed: the deploy was rolled back; lower it with aws dynamodb update-table"
+    )
+    assert stage.capacity("orders") == Units(9, 140)
+
+
+def test_capacity_stays_where_cloudwatch_has_no_metrics(stage: Stage, orders: TargetName) -> None:
+    """An idle table has zeros, so nothing is known of one without datapoints."""
+    stage.consume(orders, 98)
+    stage.account.lacks_metrics = True
+    properties = {"TableName": "orders", "Plan": WITH_WINDOW.to_json()}
+    answer = _ask(stage, deployment.AFTERMATH_TYPE, "Delete", properties)
+    assert answer == success(
+        "no capacity was lowered; table of orders stays at 9 RCU and 140 WCU, as CloudWatch has no metrics of its "
+        "traffic; lower it with aws dynamodb update-table if that is more than needed"
+    )
+    assert stage.capacity("orders") == Units(9, 140)
+
+
 @pytest.mark.parametrize(("percent", "left"), [(40, 100), (90, 58)], ids=["more-room", "less-room"])
 def test_room_that_is_declared_stays_and_is_never_less_than_that_of_70_percent(
     stage: Stage, orders: TargetName, percent: int, left: int
@@ -120,6 +149,21 @@ def test_scaler_that_goes_alone_leaves_floors_without_the_windows_it_held(stage:
     """18: nothing would close them."""
     assert _ask(stage, deployment.SCALED_TYPE, "Delete", _scaled(stage)) == success("table write to 12..400")
     assert stage.bounds(orders) == Bounds(12, 400)
+
+
+def test_run_between_the_deletions_of_scaler_and_plan_does_not_open_the_window_again(
+    stage: Stage, orders: TargetName
+) -> None:
+    """CloudFormation deletes the plan's parameter only after the resource that lowers the floors."""
+    # CloudFormation and Lambda may send a request again
+    for bounds in (OPEN, Bounds(12, 400), OPEN):
+        stage.register(orders, bounds.min, bounds.max)
+        assert _ask(stage, deployment.SCALED_TYPE, "Delete", _scaled(stage)).ok
+        stage.run("orders")
+        assert stage.bounds(orders) == Bounds(12, 400)
+    assert _ask(stage, deployment.SCALED_TYPE, "Create", _scaled(stage)).ok
+    stage.run("orders")
+    assert stage.bounds(orders) == OPEN
 
 
 def test_replaced_table_stays_with_its_scaler_until_its_plan_is_deleted(stage: Stage, orders: TargetName) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import boto3
 from botocore.config import Config
@@ -62,19 +62,26 @@ def read_plans_of(ssm: SSMClient, scaler: str, labels: Iterable[str]) -> ScaledP
     )
 
 
-def set_released(ssm: SSMClient, parameter: str, *, released: bool) -> None:
-    """Record in a plan's parameter whether its scaler still manages the table; a missing parameter is not created."""
+# What `released` is in a plan that is about to be deleted; no scaler follows it either
+GONE: Final = "gone"
+
+
+def set_released(ssm: SSMClient, parameter: str, *, released: bool | str) -> None:
+    """Record in a plan's parameter whether its scaler still manages the table; a missing parameter is not created.
+
+    *released* is true for a table that its own plan took back, `GONE` where the plan itself is deleted next.
+    """
     document = _find_document(ssm, parameter)
-    if document is None or bool(document.get("released")) is released:
+    if document is None or document.get("released", False) == released:
         return
     text = json.dumps(document | {"released": released}, sort_keys=True, separators=(",", ":"))
     ssm.put_parameter(Name=parameter, Value=text, Type="String", Tier="Intelligent-Tiering", Overwrite=True)
 
 
 def is_released(ssm: SSMClient, parameter: str) -> bool:
-    """Whether `set_released` recorded that the scaler no longer manages the table."""
+    """Whether `set_released` recorded that the table's own plan has taken it back from the scaler."""
     document = _find_document(ssm, parameter)
-    return document is not None and bool(document.get("released"))
+    return document is not None and document.get("released") is True
 
 
 def _find_document(ssm: SSMClient, parameter: str) -> dict[str, Any] | None:

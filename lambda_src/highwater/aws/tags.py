@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
 
 import boto3
 from botocore.config import Config
@@ -17,32 +18,34 @@ if TYPE_CHECKING:
     from mypy_boto3_resourcegroupstaggingapi import ResourceGroupsTaggingAPIClient
 
 
-# Key of the tag that names the deploy whose marks wait until indexes are built. A later deploy removes it.
-AWAITING_TAG = "highwater:awaiting-marks"
+# Begin of the key of the tag that names the deploy whose marks wait until indexes are built. A later deploy removes it.
+AWAITING_TAG: Final = "highwater:awaiting-marks"
 
 
-def read_awaiting(dynamodb: DynamoDBClient, arn: str) -> str | None:
-    """Read which deploy's marks wait until indexes are built, `None` for none."""
-    return _tags(dynamodb, arn, AWAITING_TAG).get(AWAITING_TAG)
+def awaiting_tag(stack_id: str, logical_id: str) -> str:
+    """Return the key of the tag of one resource with marks: a table may have several, in one stack or in many."""
+    return f"{AWAITING_TAG}-{sha256(f'{stack_id} {logical_id}'.encode()).hexdigest()[:12]}"
 
 
-def write_awaiting(dynamodb: DynamoDBClient, arn: str, deploy: str) -> None:
-    """Record which deploy's marks wait until indexes are built."""
-    translating(lambda: dynamodb.tag_resource(ResourceArn=arn, Tags=[{"Key": AWAITING_TAG, "Value": deploy}]))
+def read_awaiting(dynamodb: DynamoDBClient, arn: str, key: str) -> str | None:
+    """Read from the tag *key* which deploy's marks wait until indexes are built, `None` for none."""
 
-
-def clear_awaiting(dynamodb: DynamoDBClient, arn: str) -> None:
-    """Remove the tag of `write_awaiting`, if there is one."""
-    if _tags(dynamodb, arn, AWAITING_TAG):
-        translating(lambda: dynamodb.untag_resource(ResourceArn=arn, TagKeys=[AWAITING_TAG]))
-
-
-def _tags(dynamodb: DynamoDBClient, arn: str, prefix: str) -> dict[str, str]:
-    def read() -> dict[str, str]:
+    def read() -> str | None:
         pages = dynamodb.get_paginator("list_tags_of_resource").paginate(ResourceArn=arn)
-        return {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"] if tag["Key"].startswith(prefix)}
+        return next((tag["Value"] for page in pages for tag in page["Tags"] if tag["Key"] == key), None)
 
     return translating(read)
+
+
+def write_awaiting(dynamodb: DynamoDBClient, arn: str, key: str, deploy: str) -> None:
+    """Record which deploy's marks wait until indexes are built."""
+    translating(lambda: dynamodb.tag_resource(ResourceArn=arn, Tags=[{"Key": key, "Value": deploy}]))
+
+
+def clear_awaiting(dynamodb: DynamoDBClient, arn: str, key: str) -> None:
+    """Remove the tag of `write_awaiting`, if there is one."""
+    if read_awaiting(dynamodb, arn, key) is not None:
+        translating(lambda: dynamodb.untag_resource(ResourceArn=arn, TagKeys=[key]))
 
 
 def client(region: str | None = None) -> ResourceGroupsTaggingAPIClient:

@@ -192,6 +192,15 @@ class Deployment:
                 # long enough for a run that has already read the plan to end
                 patience.pause()
 
+    def _release(self, parameter: str, patience: Patience) -> None:
+        """Release a table whose scaler's plan CloudFormation deletes next: a run in between would set its floors."""
+        try:
+            patience.until_accepted(partial(parameters.set_released, self.ssm(), parameter, released=parameters.GONE))
+            # long enough for a run that has already read the plan to end
+            patience.pause()
+        except (tables.TableRefusedError, TimeIsUpError) as refused:
+            logger.warning("the scaler's plan is left as it is: %s", refused)
+
     def _is_released(self, parameter: str, patience: Patience) -> bool:
         try:
             return patience.until_accepted(partial(parameters.is_released, self.ssm(), parameter))
@@ -206,7 +215,7 @@ class Deployment:
     def _aftermath(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome | None:
         client, stack, properties = self.stacks(), event["StackId"], event["ResourceProperties"]
         if event["RequestType"] == "Delete":
-            return self._lower_capacity(properties, patience)
+            return self._lower_capacity(event, patience)
         if not event.get("HighwaterAnswered"):
             if event["RequestType"] != "Update":
                 return response.success(_NOTHING_TO_DO)
@@ -268,21 +277,30 @@ class Deployment:
             # the permission may have been part of the failed deploy, and be deleted
             logger.warning("the scaler's plan is left as it is: %s", refused)
 
-    def _lower_capacity(self, properties: dict[str, Any], patience: Patience) -> response.EventOutcome:
-        plan = teardown.read_plan(properties["Plan"])
+    def _lower_capacity(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome:
+        table, plan = event["ResourceProperties"]["TableName"], teardown.read_plan(event["ResourceProperties"]["Plan"])
         clients = self.dynamodb(None), self.autoscaling(None), self.cloudwatch(None)
-        return response.success(teardown.lower_capacity(properties["TableName"], plan, *clients, patience))
+        try:
+            is_rollback = floors.find_stack(self.stacks(), event["StackId"], patience).is_rolled_back
+        except (tables.TableRefusedError, TimeIsUpError):
+            # a deletion must not fail because its permission was deleted first
+            is_rollback = False
+        return response.success(teardown.lower_capacity(table, plan, *clients, patience, is_rollback=is_rollback))
 
     def _scaled(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome:
         properties = event["ResourceProperties"]
-        table, region = properties["TableName"], properties.get("Region")
+        table, region, parameter = properties["TableName"], properties.get("Region"), properties.get("Parameter")
         if event["RequestType"] == "Delete":
             plan = teardown.read_plan(properties["Plan"])
-            parameter = properties.get("Parameter")
-            if parameter is not None and self._is_released(parameter, patience):
-                return response.success("nothing to undo: the table's floors are set by its own plan again")
+            if parameter is not None:
+                if self._is_released(parameter, patience):
+                    return response.success("nothing to undo: the table's floors are set by its own plan again")
+                self._release(parameter, patience)
             clients = self.dynamodb(region), self.autoscaling(region)
             return response.success(teardown.release_floors(table, plan, *clients, patience))
+        if parameter is not None:
+            # a rollback brings back what was being deleted
+            patience.until_accepted(partial(parameters.set_released, self.ssm(), parameter, released=False))
         label = table_label(table, region)
         self._invoke(properties["Scaler"], {"highwater": "tables", "tables": [label]}, patience)
         return response.success(f"the scaler looks at {label}")

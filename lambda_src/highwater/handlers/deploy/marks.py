@@ -81,6 +81,11 @@ class MarksJob:
         self.progress = Progress.of(self.event)
 
     @property
+    def awaiting_tag(self) -> str:
+        """The key of the tag that names the deploy whose marks wait."""
+        return tags.awaiting_tag(self.event["StackId"], self.event["LogicalResourceId"])
+
+    @property
     def is_deletion(self) -> bool:
         """Whether CloudFormation deletes the resource."""
         return bool(self.event["RequestType"] == "Delete")
@@ -128,10 +133,10 @@ class MarksJob:
         self.patience.pause()
         while (described := self.describe()).building.intersection(self.progress.awaited):
             self.patience.pause()
-        read = partial(tags.read_awaiting, self.dynamodb, described.arn)
+        read = partial(tags.read_awaiting, self.dynamodb, described.arn, self.awaiting_tag)
         if self.patience.until_accepted(read) != self.event["RequestId"]:
             return False
-        self.patience.until_accepted(partial(tags.clear_awaiting, self.dynamodb, described.arn))
+        self.patience.until_accepted(partial(tags.clear_awaiting, self.dynamodb, described.arn, self.awaiting_tag))
         return True
 
     def too_low(self, described: tables.DescribedTable, wanted: dict[str | None, Units]) -> dict[str | None, Units]:
@@ -167,7 +172,8 @@ class MarksJob:
             progress.awaited = []
         elif not self.is_continued:
             # marks that an earlier deploy deferred are not declared any more, or this event raises them
-            self.patience.until_accepted(partial(tags.clear_awaiting, self.dynamodb, self.describe().arn))
+            clear = partial(tags.clear_awaiting, self.dynamodb, self.describe().arn, self.awaiting_tag)
+            self.patience.until_accepted(clear)
         if self.is_deletion:
             return success("nothing to undo: a high-water mark never falls")
         marks = json.loads(self.event["ResourceProperties"]["Marks"])
@@ -180,7 +186,8 @@ class MarksJob:
         progress = self.progress
         awaited = progress.building or progress.blocking
         # in a tag, until a later deploy changes or removes the marks
-        note = partial(tags.write_awaiting, self.dynamodb, self.describe().arn, self.event["RequestId"])
+        arn, deploy = self.describe().arn, self.event["RequestId"]
+        note = partial(tags.write_awaiting, self.dynamodb, arn, self.awaiting_tag, deploy)
         self.patience.until_accepted(note)
         awaiting = Progress(awaited=awaited, awaiting_invocations=progress.awaiting_invocations)
         self.continue_later(self.event | {"HighwaterProgress": asdict(awaiting), "HighwaterAnswered": True})

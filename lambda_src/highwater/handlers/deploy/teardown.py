@@ -85,10 +85,14 @@ def lower_capacity(
     autoscaling: ApplicationAutoScalingClient,
     cloudwatch: CloudWatchClient,
     patience: Patience,
+    *,
+    is_rollback: bool = False,
 ) -> str:
     """Lower the capacity of the table and its indexes to their base floors, but not below their recent traffic.
 
     Without the scheduled actions nothing would close an open window, and without the policies nothing would scale in.
+    After a rollback (*is_rollback*) nothing is lowered: the deploy never took hold, and the capacity may be from before
+    it. Nor is it where CloudWatch has no datapoint of any of the table's targets, so that nothing is known.
 
     Returns:
         A sentence for CloudFormation: the capacity that was lowered, and the capacity that was not, with its cost and
@@ -105,11 +109,15 @@ def lower_capacity(
             provisioned = described.capacities.get(index)
             if provisioned is None or provisioned == Units(0, 0):
                 continue
+            if units is None:
+                left.append(_unknown(table, index, provisioned))
+                continue
             goal = units.at_most(provisioned)
             if goal == provisioned:
                 continue
-            if index in described.building:
-                left.append(_left(table, index, provisioned, goal, "the index is being built"))
+            if index in described.building or is_rollback:
+                why = "the deploy was rolled back" if is_rollback else "the index is being built"
+                left.append(_left(table, index, provisioned, goal, why))
                 continue
             try:
                 patience.until_accepted(partial(tables.set_capacity, dynamodb, table, index, goal))
@@ -146,13 +154,17 @@ def _needed(
     autoscaling: ApplicationAutoScalingClient,
     cloudwatch: CloudWatchClient,
     patience: Patience,
-) -> dict[str | None, Units]:
-    """Return the capacity that the table and each index need for their base floors and the last minutes' traffic."""
+) -> dict[str | None, Units | None]:
+    """Return the capacity that the table and each index need for their base floors and the last minutes' traffic.
+
+    `None` for each if no traffic is known at all; otherwise a target without datapoints has none.
+    """
     names = {TargetName(table, *target.key): target for target in plan.targets()}
     now = patience.until_accepted(partial(read_targets, autoscaling, names)).at
-    read = partial(read_consumption, cloudwatch, names, _TRAFFIC_MINUTES, now)
     # raises if the metrics cannot be read: nothing may be lowered without knowing the traffic
-    consumed = patience.until_accepted(read)
+    consumed = patience.until_accepted(partial(read_consumption, cloudwatch, names, _TRAFFIC_MINUTES, now))
+    if not any(minute is not None for each in consumed.values() for minute in each.consumed_units):
+        return dict.fromkeys(index for index, *_ in plan.resources())
     units: dict[tuple[str | None, Dimension], int] = {}
     for name, target in names.items():
         busiest = max((minute or 0 for minute in consumed[name].consumed_units), default=0)
@@ -169,6 +181,13 @@ def _left(table: str, index: str | None, provisioned: Units, goal: Units, why: s
     return (
         f"{resource_label(index)} of {table} stays at {provisioned.read} RCU and {provisioned.write} WCU, which is "
         f"{_cost(surplus)} more than needed: {why}; lower it with aws dynamodb update-table"
+    )
+
+
+def _unknown(table: str, index: str | None, provisioned: Units) -> str:
+    return (
+        f"{resource_label(index)} of {table} stays at {provisioned.read} RCU and {provisioned.write} WCU, as "
+        "CloudWatch has no metrics of its traffic; lower it with aws dynamodb update-table if that is more than needed"
     )
 
 
