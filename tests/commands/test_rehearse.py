@@ -24,6 +24,14 @@ def test_summary_is_short_and_says_what_to_do(command: Command) -> None:
     assert len(lines) < 15
 
 
+def test_figures_are_whole_in_a_pipe_whatever_the_names_of_policies(command: Command) -> None:
+    options = ("rehearse", *HAND, "--scenario", "step", "--compare", "highwater-floor-pulse,clairvoyant")
+    shown, document = command(*options).stdout, json.loads(command(*options, "--json").stdout)
+    assert "\N{HORIZONTAL ELLIPSIS}" not in shown
+    for run in document["runs"]:
+        assert f" {run['cost_per_month_usd']:,.2f} " in shown
+
+
 def test_one_of_several_tables_is_chosen_by_the_end_of_its_path(command: Command) -> None:
     assembly = str(FILES.parent / "corpus" / "capacity-in-another-stack" / "assembly")
     done = command("rehearse", assembly, "--scenario", "step", "--table", "Visits", "--json")

@@ -127,7 +127,14 @@ def _is_refused(command: Command, line: str, message: str) -> None:
                 f"--boost '{boost}'",
                 f"Invalid value for '--boost': '{boost}' is no boost; write it like 'write=8000 at 02:00 for 30m'",
             )
-            for boost in ("write=7000", "write=0x1 at 02:00 for 5m", "write=5 at 24:00 for 5m", "at 02:00", "")
+            for boost in (
+                "write=7000",
+                "write=0x1 at 02:00 for 5m",
+                "write=5 at 02:00-05:00 for 5m",
+                "write=5 at 24:00 for 5m",
+                "at 02:00",
+                "",
+            )
         ),
     ],
 )

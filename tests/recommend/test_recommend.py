@@ -251,7 +251,7 @@ def test_plan_is_for_the_table_that_it_is_given_with_its_indexes_replicas_and_cl
             table,
             replace(table, resources=(one, replace(one, index="by_status", write_share_percent=50))),
             replace(table, replicas=replicas),
-            replace(table, is_infrequent_access=True, is_on_demand=True, max_write_units=1),
+            replace(table, resources=(replace(one, max_write_units=1),), is_infrequent_access=True, is_on_demand=True),
         )
     )
     assert plain == recommend(traffic)

@@ -53,7 +53,9 @@ def test_outcomes_are_those_of_a_rehearsal_of_the_table_alone() -> None:
     assert table.change is TableChange.CHANGED
     for found, floor in ((table.after, 2_900), (table.before, 300)):
         alone = rehearse(setup_of(floor), STEP, compare=["on-demand"])
-        assert found == Outcome.of_run(alone.declared, alone.prices.throughput())
+        assert found == Outcome.of_run(
+            alone.declared, {each: alone.prices.throughput().unit_hour(each) for each in Dimension}
+        )
         assert table.on_demand == Outcome.of_run(alone.runs[1])
     assert table.after is not None
     assert table.before is not None
@@ -478,6 +480,17 @@ def test_reserved_capacity_is_shared_by_the_tables_and_counts_once() -> None:
     one = rehearse(setup_of(2_900), STEP, price_region="eu-west-1", commitments=Commitments(reserved_write_units=1_000))
     alone = rehearse_app(tables[:1], lambda _: STEP, commitments=Commitments(reserved_write_units=1_000), processes=1)
     assert alone.after.cost_per_month == pytest.approx(one.cost_per_month)
+
+
+def test_reserved_capacity_is_not_used_up_by_writes_of_a_global_table() -> None:
+    replicated = replace(setup_of(2_900), replicas=(ReplicaSetup(region="us-east-1", read_units=30),))
+    tables = [_table("A", replicated), _table("B", setup_of(2_900))]
+    commitments = Commitments(reserved_write_units=1_000)
+    both, alone = (
+        rehearse_app(each, lambda _: STEP, commitments=commitments, processes=1) for each in (tables, tables[1:])
+    )
+    plain = rehearse_app(tables[:1], lambda _: STEP, processes=1)
+    assert both.after.cost_per_month == pytest.approx(plain.after.cost_per_month + alone.after.cost_per_month)
 
 
 def test_savings_plan_counts_in_each_table() -> None:

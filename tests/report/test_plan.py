@@ -108,6 +108,13 @@ CALM = _plan()
 GLOBAL = replace(CALM, replicas=(ReplicaSetup(region="us-east-1", read_units=30),))
 
 
+def _on_demand(read: int | None, write: int | None, *index_writes: int | None) -> TableSetup:
+    """CALM on demand, with these maximums, and an index for each of *index_writes* with that maximum."""
+    own = replace(CALM.resources[0], max_read_units=read, max_write_units=write)
+    indexes = [replace(CALM.resources[0], index="by_status", max_write_units=units) for units in index_writes]
+    return replace(CALM, is_on_demand=True, resources=(own, *indexes))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "lines"),
     [
@@ -135,16 +142,21 @@ GLOBAL = replace(CALM, replicas=(ReplicaSetup(region="us-east-1", read_units=30)
         ),
         (
             CALM,
-            replace(CALM, is_on_demand=True, max_read_units=4_000, max_write_units=5_000),
+            _on_demand(4_000, 5_000),
             [
                 "mode provisioned, read 30 units, write 70-900 at 70 % → on demand, at most 4,000 reads and 5,000 "
                 "writes a second"
             ],
         ),
         (
-            replace(CALM, is_on_demand=True, max_write_units=5_000),
+            _on_demand(None, 5_000),
             replace(CALM, is_on_demand=True),
             ["mode on demand, at most 5,000 writes a second → on demand"],
+        ),
+        (
+            _on_demand(None, None, None),
+            _on_demand(None, None, 50),
+            ["index 'by_status' no maximum → at most 50 writes a second"],
         ),
         (CALM, replace(CALM, is_infrequent_access=True), ["table class Standard → Standard-IA"]),
         (CALM, GLOBAL, ["replica us-east-1 added"]),

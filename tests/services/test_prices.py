@@ -111,6 +111,18 @@ def test_every_replica_is_paid_for() -> None:
     assert found.by_target == pytest.approx((80 * 2 + 2 * 70 * 800, 800 * 1 + 800 * 700))
 
 
+def test_reserved_capacity_covers_no_writes_of_a_global_table() -> None:
+    prices = _prices().committed(Commitments(reserved_read_units=30, reserved_write_units=100))
+    moon = BilledReplica(prices=prices.in_region("moon-2").throughput(), read_units=0)
+    peaks = [(READ, (30, 50)), (WRITE, (100, 700))]
+    alone, replicated = (
+        bill(prices, peaks, [], hours=2, seconds=7_200, replicas=replicas).by_target for replicas in ([], [moon])
+    )
+    whole = bill(_prices(), peaks, [], hours=2, seconds=7_200, replicas=[moon]).by_target
+    assert alone == pytest.approx((20 * 2, 600 * 1))
+    assert replicated == pytest.approx((20 * 2, whole[1]))
+
+
 def test_replicas_on_demand_are_written_to_and_not_known_to_be_read() -> None:
     prices = _prices()
     found = bill(

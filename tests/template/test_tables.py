@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -197,7 +198,8 @@ def test_table_v2_of_the_cdk(tmp_path: Path) -> None:
     }
     assert (orders.resources[0].warm_read_units, orders.resources[0].warm_write_units) == (14_000, 6_000)
     visits = tables["Visits"]
-    assert (visits.is_on_demand, visits.max_read_units, visits.max_write_units) == (True, 700, 800)
+    table = visits.resources[0]
+    assert (visits.is_on_demand, table.max_read_units, table.max_write_units) == (True, 700, 800)
 
 
 def test_table_that_a_template_only_scales(tmp_path: Path) -> None:
@@ -245,3 +247,25 @@ def test_one_of_several_tables_is_named_by_the_start_of_its_id() -> None:
         with pytest.raises(TemplateError) as refused:
             find_table(templates, name=name)
         assert str(refused.value) == message
+
+
+def test_name_that_cannot_be_evaluated_keeps_only_its_own_table_from_being_read(tmp_path: Path) -> None:
+    units = {"ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 7}}
+    named = {"Fn::If": ["IsProd", "carts", "carts-dev"]}
+    document = {
+        "Parameters": {"Env": {"Type": "String"}},
+        "Conditions": {"IsProd": {"Fn::Equals": [{"Ref": "Env"}, "prod"]}},
+        "Resources": {
+            "Orders": {"Type": "AWS::DynamoDB::Table", "Properties": {"TableName": "orders", **units}},
+            "Carts": {"Type": "AWS::DynamoDB::Table", "Properties": {"TableName": named, **units}},
+        },
+    }
+    path = tmp_path / "shop.json"
+    path.write_text(json.dumps(document))
+    templates = load_templates(path)
+    assert find_table(templates, name="Orders").resources[0].write.units == 7
+    problem = (
+        f"{path}: a condition compares '${{Env}}', a parameter whose value is known only at deployment; give it with "
+        "--parameter Env=VALUE"
+    )
+    assert [(each.name, each.problem) for each in list_tables(templates)] == [("Orders", ""), ("Carts", problem)]

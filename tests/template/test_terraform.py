@@ -78,6 +78,7 @@ FEATURES = {
             table(
                 billing_mode="PAY_PER_REQUEST",
                 on_demand_throughput=[{"max_read_request_units": 900, "max_write_request_units": -1}],
+                global_secondary_index=[INDEX | {"on_demand_throughput": [{"max_read_request_units": 70}]}],
             )
         ],
         [
@@ -85,6 +86,9 @@ FEATURES = {
                 BillingMode="PAY_PER_REQUEST",
                 OnDemandThroughput={"MaxReadRequestUnits": 900, "MaxWriteRequestUnits": -1},
                 ProvisionedThroughput={},
+                GlobalSecondaryIndexes=[
+                    CFN_INDEX | {"OnDemandThroughput": {"MaxReadRequestUnits": 70}, "ProvisionedThroughput": {}}
+                ],
             )
         ],
     ),
@@ -221,12 +225,14 @@ def test_replicas_of_an_on_demand_table(tmp_path: Path) -> None:
             billing_mode="PAY_PER_REQUEST",
             replica=[{"region_name": "eu-west-1"}],
             on_demand_throughput=[{"max_read_request_units": 900, "max_write_request_units": 800}],
+            global_secondary_index=[INDEX | {"on_demand_throughput": [{"max_write_request_units": 70}]}],
         ),
         region="us-east-1",
         root={"resources": [configured("aws_dynamodb_table", "orders")]},
     )
     setup = find_table(load_templates(saved(tmp_path, planned)))
-    assert (setup.is_on_demand, setup.max_read_units, setup.max_write_units) == (True, 900, 800)
+    most = [(each.max_read_units, each.max_write_units) for each in setup.resources]
+    assert (setup.is_on_demand, most) == (True, [(900, 800), (None, 70)])
     assert [(each.region, each.read_units) for each in setup.replicas] == [("eu-west-1", 0)]
 
 

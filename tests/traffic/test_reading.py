@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from highwater_lab.traffic import TrafficError, read_traffic, read_traffic_by_table
+from highwater.core import Dimension
+from highwater_lab.physics import QUANTA_PER_UNIT
+from highwater_lab.traffic import Stream, TrafficError, read_traffic, read_traffic_by_table
 
 MANY = "table,minute_index,reads\norders,0,5\ncarts,0,7\nShop_Visits,0,9\n"
 
@@ -40,6 +42,17 @@ def test_only_table_of_a_file_is_read_whatever_is_likely(tmp_path: Path) -> None
     with pytest.raises(TrafficError) as refused:
         read_traffic(path, table="orders")
     assert str(refused.value) == f"{path}: has no traffic of table 'orders'; it has traffic"
+
+
+@pytest.mark.parametrize("hours", [[7], [1, 7, 13]])
+def test_tables_of_a_file_have_bins_of_one_length(tmp_path: Path, hours: list[int]) -> None:
+    rows = [f"2026-11-02T{hour:02}:00:00Z,orders,3600" for hour in range(24)]
+    rows += [f"2026-11-02T{hour:02}:00:00Z,reports,36000" for hour in hours]
+    path = tmp_path / "hourly.csv"
+    path.write_text("\n".join(["timestamp,table,writes", *rows]))
+    found = read_traffic(path, table="reports")
+    assert (found.source_bin_seconds, found.minutes) == (3_600, (hours[-1] - hours[0] + 1) * 60)
+    assert max(found.rates[Stream(None, Dimension.WRITE)]) == 10 * QUANTA_PER_UNIT
 
 
 def test_several_tables_without_a_name_are_listed(many: Path) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import statistics
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater.core import Dimension
-from highwater_lab.traffic import SCENARIOS, Stream, Traffic, TrafficError, scenario
+from highwater_lab.traffic import SCENARIOS, Stream, Traffic, TrafficError, read_traffic, scenario, write_traffic
 
 START = datetime(2026, 11, 3, 10, 0, 59, tzinfo=UTC)
 STREAM = Stream(None, Dimension.WRITE)
@@ -63,6 +65,20 @@ def test_noise_makes_slots_of_ten_seconds_differ_by_its_deviation() -> None:
     seconds = minutes.with_noise(0.3)
     with pytest.raises(TrafficError, match=r"^made: has seconds already; noise is for traffic with minutes alone$"):
         seconds.with_noise(0.3)
+
+
+def test_noise_is_saved_and_scaled_with_the_rates_that_it_has(tmp_path: Path) -> None:
+    minutes = replace(Traffic.from_counts("made", {STREAM: [6_000.5] * 5}, bin_seconds=60, start=START), gaps=((1, 2),))
+    noisy = minutes.with_noise(0.5)
+    assert (noisy.counts, noisy.gaps) == (None, ((1, 2),))
+    doubled = noisy.scaled(2)
+    assert (doubled.minutes, doubled.source_bin_seconds, doubled.gaps) == (5, 60, ((1, 2),))
+    assert doubled.mean_units_per_second() == pytest.approx(200, rel=1e-3)
+    write_traffic(noisy, tmp_path / "noisy.csv")
+    found = read_traffic(tmp_path / "noisy.csv")
+    assert (found.minutes, found.bin_seconds, found.gaps) == (5, 1, ((60, 120),))
+    kept = [*range(60), *range(180, 300)]
+    assert [found.rates[STREAM][at] for at in kept] == [noisy.rates[STREAM][at] for at in kept]
 
 
 def test_mean_start_and_length() -> None:

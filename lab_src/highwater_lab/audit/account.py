@@ -110,8 +110,6 @@ def _table(described: Any, region: str, scaling: Mapping[TargetName, _Scaling], 
         name=name,
         resources=tuple(_resource(name, each, scaling) for each in (described, *indexes)),
         is_on_demand=described.get("BillingModeSummary", {}).get("BillingMode") == "PAY_PER_REQUEST",
-        max_read_units=_most(described, "MaxReadRequestUnits"),
-        max_write_units=_most(described, "MaxWriteRequestUnits"),
         is_infrequent_access=described.get("TableClassSummary", {}).get("TableClass") == "STANDARD_INFREQUENT_ACCESS",
         size_gb=described.get("TableSizeBytes", 0) // _GB,
         region=region,
@@ -175,6 +173,8 @@ def _resource(table: str, described: Any, scaling: Mapping[TargetName, _Scaling]
         write=write,
         warm_read_units=warm.get("ReadUnitsPerSecond", 0),
         warm_write_units=warm.get("WriteUnitsPerSecond", 0),
+        max_read_units=_most(described, "MaxReadRequestUnits"),
+        max_write_units=_most(described, "MaxWriteRequestUnits"),
     )
 
 

@@ -49,11 +49,14 @@ class BoostOption(click.ParamType[PlannedBoost]):
 
 
 def parse_time(text: str) -> time | datetime | None:
-    """Return a time of day, or an instant in UTC; `None` for a text that is neither."""
+    """Return a time of day, or an instant in UTC; `None` for a text that is neither, or has an offset from UTC."""
     try:
-        return time.fromisoformat(text) if "T" not in text else datetime.fromisoformat(text).replace(tzinfo=UTC)
+        at = time.fromisoformat(text) if "T" not in text else datetime.fromisoformat(text)
     except ValueError:
         return None
+    if at.tzinfo is not None:
+        return None
+    return at if isinstance(at, time) else at.replace(tzinfo=UTC)
 
 
 _JOB_FORM = re.compile(

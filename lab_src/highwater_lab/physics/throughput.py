@@ -120,7 +120,17 @@ class OnDemandThroughput:
         refused: Throttled quanta by cause, since the caller last cleared the mapping.
     """
 
-    __slots__ = ("_configured_limits", "_partitions", "_peak", "_recent", "_warm", "dimension", "refused", "units")
+    __slots__ = (
+        "_configured_limits",
+        "_partitions",
+        "_peak",
+        "_quota",
+        "_recent",
+        "_warm",
+        "dimension",
+        "refused",
+        "units",
+    )
 
     def __init__(
         self,
@@ -135,11 +145,16 @@ class OnDemandThroughput:
         self.refused: dict[Cause, int] = {}
         self._partitions = partitions
         self._warm = max(_WARM[dimension], warm_units) * QUANTA_PER_UNIT
-        self._configured_limits = [(quota_units * QUANTA_PER_UNIT, Cause.ACCOUNT)]
-        if max_units is not None:
-            self._configured_limits.append((max_units * QUANTA_PER_UNIT, Cause.MAX_ON_DEMAND))
+        self._quota = quota_units * QUANTA_PER_UNIT
+        self.limit_to(max_units)
         self._recent: deque[int] = deque()
         self._peak = 0
+
+    def limit_to(self, max_units: int | None) -> None:
+        """Serve at most so many units per second from now on, `None` for as many as there is throughput for."""
+        self._configured_limits = [(self._quota, Cause.ACCOUNT)]
+        if max_units is not None:
+            self._configured_limits.append((max_units * QUANTA_PER_UNIT, Cause.MAX_ON_DEMAND))
 
     def warm_to(self, units: int) -> None:
         """Take at least *units* per second at once from now on."""

@@ -348,8 +348,6 @@ def _in_place_of(table: TableSetup, planned: TableSetup) -> TableSetup:
         resources=resources,
         replicas=tuple(replace(replica, read_units=floors) for replica in table.replicas),
         is_on_demand=False,
-        max_read_units=None,
-        max_write_units=None,
         scaler=None,
         quota_units=planned.quota_units,
         account_quota_units=planned.account_quota_units,

@@ -20,7 +20,7 @@ from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
 from highwater_lab.recommend.search import recommend
 from highwater_lab.services.billing import HOURS_PER_MONTH, hourly_units, scaler_items
-from highwater_lab.services.prices import DEFAULT_REGION, NO_COMMITMENTS, Commitments, Prices, UnitPrices, load_prices
+from highwater_lab.services.prices import DEFAULT_REGION, NO_COMMITMENTS, Commitments, Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import QueueRun, ResourceSetup, Run, TableSetup
 from highwater_lab.simulation.simulator import mark_price
@@ -71,8 +71,12 @@ class Outcome:
     queue: QueueRun | None = None
 
     @classmethod
-    def of_run(cls, run: Run, prices: UnitPrices | None = None) -> Outcome:
-        """Return the outcome of a simulated run; *prices* are those that reserved capacity may replace."""
+    def of_run(cls, run: Run, reservable: Mapping[Dimension, float] | None = None) -> Outcome:
+        """Return the outcome of a simulated run.
+
+        *reservable* has the price of a unit-hour for each dimension that reserved capacity may cover, by default none.
+        """
+        unit_hour = reservable or {}
         peaks = ((target.dimension, target.hour_peaks) for target in run.targets)
         worst = run.worst_minute()
         return cls(
@@ -85,8 +89,8 @@ class Outcome:
             config_items_per_month=run.bill.config_items_per_month,
             config_per_month=run.bill.config_per_month,
             has_config_recorder=run.bill.has_config_recorder,
-            hourly={} if prices is None else hourly_units(peaks),
-            unit_hour={} if prices is None else {dimension: prices.unit_hour(dimension) for dimension in Dimension},
+            hourly={each: hours for each, hours in hourly_units(peaks).items() if each in unit_hour},
+            unit_hour=unit_hour,
             queue=run.queue,
         )
 
@@ -365,8 +369,11 @@ class _Work:
 
     def _simulate(self, setup: TableSetup, policy: str) -> Outcome:
         run = run_policy(policy, setup, self._traffic_of(setup), timing=self.timing, prices=self.prices)
-        can_be_reserved = not setup.is_infrequent_access and policy != OnDemandMode.name and not setup.is_on_demand
-        return Outcome.of_run(run, self.prices.throughput() if can_be_reserved else None)
+        if setup.is_infrequent_access or policy == OnDemandMode.name or setup.is_on_demand:
+            return Outcome.of_run(run)
+        # the writes of a global table are replicated ones, which reserved capacity does not cover
+        reservable = [each for each in Dimension if each is Dimension.READ or not setup.replicas]
+        return Outcome.of_run(run, {each: self.prices.throughput().unit_hour(each) for each in reservable})
 
 
 def _warm_up(before: TableSetup, after: TableSetup, prices: Prices) -> float:

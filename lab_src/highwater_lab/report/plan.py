@@ -73,9 +73,15 @@ def mode_text(setup: TableSetup) -> str:
         return ", ".join(
             ["provisioned", *(f"{each} {_target_text(setup.resources[0].target(each))}" for each in Dimension)]
         )
-    bounds = (("reads", setup.max_read_units), ("writes", setup.max_write_units))
+    most = _maximum_text(setup.resources[0])
+    return f"on demand, {most}" if most else "on demand"
+
+
+def _maximum_text(resource: ResourceSetup) -> str:
+    """Return the maximums of a table or index on demand: `at most 900 reads and 800 writes a second`, or nothing."""
+    bounds = (("reads", resource.max_read_units), ("writes", resource.max_write_units))
     most = " and ".join(f"{units:,} {name}" for name, units in bounds if units is not None)
-    return f"on demand, at most {most} a second" if most else "on demand"
+    return f"at most {most} a second" if most else ""
 
 
 def change_lines(old: TableSetup, new: TableSetup) -> list[str]:
@@ -98,6 +104,10 @@ def change_lines(old: TableSetup, new: TableSetup) -> list[str]:
         schedule = _schedule_changes(both, is_alone=len(now) == 1)
         more = len(schedule) - _MOST_SCHEDULE_LINES
         lines += schedule[:_MOST_SCHEDULE_LINES] + [f"{more} more changes of the schedule"] * (more > 0)
+    if old.is_on_demand and new.is_on_demand:
+        for one, other in both[1:]:
+            if (texts := (_maximum_text(one), _maximum_text(other)))[0] != texts[1]:
+                lines.append(f"{other.label} {texts[0] or 'no maximum'} → {texts[1] or 'no maximum'}")
     lines += _scaler_changes(old, new)
     # a mark that comes with the capacity is no news
     bought = (

@@ -64,7 +64,8 @@ def config_text(costs: Bill | Outcome, before: Outcome | None = None) -> str:
 
 def _comparison(rehearsal: Rehearsal) -> Table:
     view = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    view.add_column("", no_wrap=True)
+    # the name gives way in a narrow terminal, not the figures
+    view.add_column("", overflow="fold")
     for heading in figures(rehearsal.declared):
         view.add_column(heading, justify="right", no_wrap=True)
     for run in rehearsal.runs:

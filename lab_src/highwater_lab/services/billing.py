@@ -175,7 +175,9 @@ def bill(
     totals = hourly_units(peaks)
     by_dimension = {}
     for dimension, hourly in totals.items():
-        reserved = 0 if is_infrequent_access else committed.reserved_units(dimension)
+        # the writes of a global table are replicated ones in each of its regions
+        is_covered = not is_infrequent_access and not (replicas and dimension is Dimension.WRITE)
+        reserved = committed.reserved_units(dimension) if is_covered else 0
         by_dimension[dimension] = own.unit_hour(dimension) * (sum(hourly) - reserved_unit_hours(hourly, reserved))
     on_demand = [own.on_demand_million(dimension) * units / 1e6 for dimension, units in requested]
     for replica in replicas:

@@ -198,6 +198,8 @@ class ResourceSetup:
         warm_write_units: Likewise for writes.
         bought_read_units: Units of the mark that are paid for, once.
         bought_write_units: Likewise for writes.
+        max_read_units: Its own maximum for on-demand, in units per second; `None` for none.
+        max_write_units: Likewise for writes.
         keys: How its requests spread.
         write_share_percent: Index units that each unit written to the table costs, where the traffic has no column
             for them. 100 by default: every write changes the index once.
@@ -210,6 +212,8 @@ class ResourceSetup:
     warm_write_units: int = 0
     bought_read_units: int = 0
     bought_write_units: int = 0
+    max_read_units: int | None = None
+    max_write_units: int | None = None
     keys: KeyDistribution = field(default_factory=KeyDistribution.uniform)
     write_share_percent: int = 100
 
@@ -260,8 +264,6 @@ class TableSetup:
         name: For reports: the logical id in a template.
         resources: The table first, then its indexes.
         is_on_demand: Billed by request.
-        max_read_units: The table's own maximum for on-demand.
-        max_write_units: Likewise for writes.
         is_infrequent_access: Of the table class Standard-IA.
         size_gb: Data in the table when the simulation starts.
         new_items_percent: Share of written units that add a kilobyte; partitions split as the data grows.
@@ -281,8 +283,6 @@ class TableSetup:
     name: str
     resources: tuple[ResourceSetup, ...]
     is_on_demand: bool = False
-    max_read_units: int | None = None
-    max_write_units: int | None = None
     is_infrequent_access: bool = False
     size_gb: int = 0
     new_items_percent: int = 0

@@ -183,13 +183,10 @@ class SimulatedTable:
             warm_read = max(ON_DEMAND_WARM_READ_UNITS, resource.warm_read_units)
             warm_write = max(ON_DEMAND_WARM_WRITE_UNITS, resource.warm_write_units)
             partitions = Partitions(partitions_for(warm_read, warm_write, self.setup.size_gb), resource.keys)
-            most = {Dimension.READ: self.setup.max_read_units, Dimension.WRITE: self.setup.max_write_units}
+            most = {Dimension.READ: resource.max_read_units, Dimension.WRITE: resource.max_write_units}
             warm = {Dimension.READ: warm_read, Dimension.WRITE: warm_write}
             throughput = {
-                d: OnDemandThroughput(
-                    d, partitions, warm[d], most[d] if index is None else None, self.setup.quota_units
-                )
-                for d in Dimension
+                d: OnDemandThroughput(d, partitions, warm[d], most[d], self.setup.quota_units) for d in Dimension
             }
         else:
             control = self.controls[index] = CapacityControl(

@@ -79,7 +79,7 @@ class Parts:
         """Find the parts in *stacks*; *bound* has the table's identity and the index of some targets, by logical id."""
         self._bound = bound
         self.tables = {
-            (stack.scope, identity(stack, str(stack.resolver.resolve({"Ref": logical_id}))))
+            (stack.scope, identity(stack, stack.name_of(logical_id)))
             for stack in stacks.all
             for kind in TABLE_TYPES
             for logical_id, _ in stack.resources(kind)

@@ -177,6 +177,13 @@ class Stack:
                 properties = resource.get("Properties")
                 yield logical_id, properties if isinstance(properties, dict) else {}
 
+    def name_of(self, logical_id: str) -> str:
+        """Return the name of a table, or a reference to it if its name cannot be evaluated."""
+        try:
+            return str(self.resolver.resolve({"Ref": logical_id}))
+        except TemplateError:
+            return f"${{{logical_id}}}"
+
     def exists(self, logical_id: str) -> bool:
         """Return whether a resource's condition is true; raises `TemplateError` if that is not known."""
         condition = self.template.resource(logical_id).get("Condition")
@@ -242,11 +249,7 @@ class Stacks:
 
     def _find_twins(self) -> None:
         names = {
-            stack: {
-                str(stack.resolver.resolve({"Ref": logical_id}))
-                for kind in TABLE_TYPES
-                for logical_id, _ in stack.resources(kind)
-            }
+            stack: {stack.name_of(logical_id) for kind in TABLE_TYPES for logical_id, _ in stack.resources(kind)}
             for stack in self.all
         }
         for stack, own in names.items():

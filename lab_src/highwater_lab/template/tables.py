@@ -50,7 +50,7 @@ def as_table(
             maximums = resolver.mapping(write, f"{logical_id} WriteOnDemandThroughputSettings") | resolver.mapping(
                 read, f"{logical_id} ReadOnDemandThroughputSettings"
             )
-            return copied | ({"OnDemandThroughput": maximums} if maximums and index is None else {})
+            return copied | ({"OnDemandThroughput": maximums} if maximums else {})
         where = logical_id if index is None else f"{logical_id} index {index}"
         throughput = {}
         for dimension, settings in (
@@ -185,7 +185,7 @@ def tables_of(stacks: Stacks, parts: Parts) -> Iterator[TemplateTable]:
             for logical_id, _ in stack.resources(kind):
                 if not may_exist(stack, logical_id):
                     continue
-                physical = identity(stack, str(stack.resolver.resolve({"Ref": logical_id})))
+                physical = identity(stack, stack.name_of(logical_id))
                 yield TemplateTable(stack, logical_id, kind, physical, stack.construct_path(logical_id))
     yield from (TemplateTable(part.stack, None, None, part.table, None) for part in parts.only_scaled())
 
@@ -229,6 +229,8 @@ def _defined(
     properties = properties if isinstance(properties, dict) else {}
     notes: list[str] = []
     replicas: tuple[ReplicaSetup, ...] = ()
+    # raises if its name cannot be evaluated
+    resolver.resolve({"Ref": logical_id})
     region = str(resolver.resolve({"Ref": "AWS::Region"}))
     if kind == _GLOBAL:
         region = own_region(resolver, properties, logical_id)
@@ -311,13 +313,10 @@ def _table(
         resources.append(_resource(resolver, logical_id, (physical, name), index, is_on_demand, scaling, marks))
     for target in scaling.values():
         notes.extend(target.notes)
-    maximums = resolver.mapping(properties.get("OnDemandThroughput"), f"{logical_id} OnDemandThroughput")
     return TableSetup(
         name=logical_id,
         resources=tuple(resources),
         is_on_demand=is_on_demand,
-        max_read_units=_limit(resolver, maximums.get("MaxReadRequestUnits"), logical_id),
-        max_write_units=_limit(resolver, maximums.get("MaxWriteRequestUnits"), logical_id),
         is_infrequent_access=resolver.resolve(properties.get("TableClass")) == "STANDARD_INFREQUENT_ACCESS",
         notes=tuple(notes),
     )
@@ -338,9 +337,9 @@ def is_billed_by_request(resolver: Resolver, properties: dict[str, Any], where: 
     return bool(mode == "PAY_PER_REQUEST")
 
 
-def _limit(resolver: Resolver, value: Any, logical_id: str) -> int | None:
+def _limit(resolver: Resolver, value: Any, where: str) -> int | None:
     has_limit = str(resolver.resolve(value)) not in ("None", "-1")
-    units = resolver.units(value, f"{logical_id} OnDemandThroughput") if has_limit else None
+    units = resolver.units(value, f"{where} OnDemandThroughput") if has_limit else None
     return units or None
 
 
@@ -375,7 +374,14 @@ def _resource(
     free = Units(max(read.units, read.min), max(write.units, write.min))
     if is_on_demand:
         free = Units(ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS)
-    return ResourceSetup(index=index, read=read, write=write).warmed(mark, free)
+    maximums = resolver.mapping(properties.get("OnDemandThroughput"), f"{where} OnDemandThroughput")
+    return ResourceSetup(
+        index=index,
+        read=read,
+        write=write,
+        max_read_units=_limit(resolver, maximums.get("MaxReadRequestUnits"), where),
+        max_write_units=_limit(resolver, maximums.get("MaxWriteRequestUnits"), where),
+    ).warmed(mark, free)
 
 
 def _only_scaled(found: TemplateTable, scaling: dict[Key, TemplateScaling], marks: _Marks) -> TableSetup:

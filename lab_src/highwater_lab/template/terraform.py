@@ -204,8 +204,9 @@ class _Translation:
                 "TableClass": values.get("table_class"),
                 "OnDemandThroughput": maximums,
                 "GlobalSecondaryIndexes": [
-                    {"IndexName": name, "WarmThroughput": warm} | _throughput(values, read, write)
-                    for name, read, write, warm in self._indexes[resource.address]
+                    {"IndexName": name, "WarmThroughput": warm, "OnDemandThroughput": most}
+                    | _throughput(values, read, write)
+                    for name, read, write, warm, most in self._indexes[resource.address]
                 ],
             },
         )
@@ -232,14 +233,12 @@ class _Translation:
             reads = _reads(self._replica_reads(resource, region, None, values.get("read_capacity")))
             more = {} if is_on_demand else {**reads, "GlobalSecondaryIndexes": indexes}
             others.append(_given({"Region": region, "TableClass": values.get("table_class"), **more}))
-        limits = as_object(maximums)
         return {
             **settings(values.get("read_capacity"), values.get("write_capacity")),
-            "ReadOnDemandThroughputSettings": _given({"MaxReadRequestUnits": limits.get("MaxReadRequestUnits")}),
-            "WriteOnDemandThroughputSettings": _given({"MaxWriteRequestUnits": limits.get("MaxWriteRequestUnits")}),
+            **_maximums(maximums),
             "GlobalSecondaryIndexes": [
-                _given(settings(read, write, IndexName=name, WarmThroughput=warm))
-                for name, read, write, warm in self._indexes[resource.address]
+                _given(settings(read, write, IndexName=name, WarmThroughput=warm) | _maximums(most))
+                for name, read, write, warm, most in self._indexes[resource.address]
             ],
             "Replicas": [
                 _given({"Region": own or {"Ref": "AWS::Region"}, "TableClass": values.get("table_class")}),
@@ -269,13 +268,14 @@ class _Translation:
         replicas = [replica for table in same for replica in _list(table.values.get("replica"))]
         return any(as_object(replica).get("region_name") == region for replica in replicas)
 
-    def _indexes_of(self, table: Resource) -> Iterator[tuple[Any, Any, Any, Any]]:
-        """Yield name, read units, write units and warm throughput of each index in a table's own blocks."""
+    def _indexes_of(self, table: Resource) -> Iterator[tuple[Any, Any, Any, Any, Any]]:
+        """Yield name, read and write units, warm throughput and maximums of each index in a table's own blocks."""
         for each in _list(table.values.get("global_secondary_index")):
             if not isinstance(each, dict):
                 continue
             warm = _block(each.get("warm_throughput"), _WARM)
-            yield each.get("name"), each.get("read_capacity"), each.get("write_capacity"), warm
+            most = _block(each.get("on_demand_throughput"), _ON_DEMAND)
+            yield each.get("name"), each.get("read_capacity"), each.get("write_capacity"), warm, most
 
     def _add_own_indexes(self) -> None:
         """Add the indexes that are resources of their own to their tables."""
@@ -289,9 +289,10 @@ class _Translation:
             throughput = as_object(_first(resource.values.get("provisioned_throughput")))
             read, write = throughput.get("read_capacity_units"), throughput.get("write_capacity_units")
             warm = _block(resource.values.get("warm_throughput"), _WARM)
+            most = _block(resource.values.get("on_demand_throughput"), _ON_DEMAND)
             name = resource.values.get("index_name")
             others = [index for index in self._indexes[table.address] if index[0] != name]
-            self._indexes[table.address] = [*others, (name, read, write, warm)]
+            self._indexes[table.address] = [*others, (name, read, write, warm, most)]
 
     # -- scaling
 
@@ -440,6 +441,16 @@ def _reads(units: Any) -> dict[str, Any]:
 
 def _resource(kind: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"Type": kind, "Properties": _given(properties)}
+
+
+def _maximums(most: Any) -> dict[str, Any]:
+    """Return the on-demand maximums of a table or index as a global table declares them; nothing without maximums."""
+    limits = as_object(most)
+    return {
+        f"{kind}OnDemandThroughputSettings": {name: limits[name]}
+        for kind, name in (("Read", "MaxReadRequestUnits"), ("Write", "MaxWriteRequestUnits"))
+        if limits.get(name) is not None
+    }
 
 
 def _given(properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
@@ -163,16 +163,30 @@ def _in_order(place: DataPlace, rows: Rows) -> tuple[Rows, int]:
     )
 
 
-def _step(place: DataPlace, rows: Rows) -> int:
-    """Return the most common distance between two rows, the shortest of several, in microseconds.
+def common_step(tables: Iterable[Rows]) -> int | None:
+    """Return the length of a bin that the tables of a file have in common, in seconds: see `_most_common`.
+
+    `None` if no table has two rows, or if it would be no whole number of seconds.
+    """
+    step = _most_common(sorted(set(rows.times)) for rows in tables)
+    return None if step is None or step % SECOND else step // SECOND
+
+
+def _most_common(tables: Iterable[Sequence[int]]) -> int | None:
+    """Return the most common distance between two rows of a table, the shortest of several; `None` if there is none.
 
     The shortest of all would be that of one wrong time.
     """
+    counts = Counter(later - earlier for times in tables for earlier, later in pairwise(times))
+    return min(counts, key=lambda distance: (-counts[distance], distance), default=None)
+
+
+def _step(place: DataPlace, rows: Rows) -> int:
+    """Return the length of a bin of one table, in microseconds: a minute if it has one row."""
     times = rows.times
-    if len(times) == 1:
+    step = _most_common([times])
+    if step is None:
         return MINUTE * SECOND
-    counts = Counter(later - earlier for earlier, later in pairwise(times))
-    step = min(counts, key=lambda distance: (-counts[distance], distance))
     if step % SECOND:
         at = next(row for row in range(1, len(times)) if times[row] - times[row - 1] == step)
         raise TrafficError(

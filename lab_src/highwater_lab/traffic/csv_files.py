@@ -19,7 +19,7 @@ from highwater.core import Dimension
 from highwater.core.errors import did_you_mean
 from highwater_lab.files import replace_file
 from highwater_lab.physics import QUANTA_PER_UNIT
-from highwater_lab.traffic.bins import Laid, Rows, lay
+from highwater_lab.traffic.bins import Laid, Rows, common_step, lay
 from highwater_lab.traffic.series import MINUTE, MOST_BINS, Stream, Traffic, TrafficError
 from highwater_lab.traffic.text import SECOND, SEPARATORS, DataPlace, Numbers, Row, parse_instant, read_rows
 
@@ -79,12 +79,13 @@ def read_columns(
             into.units[stream].append(numbers.parse(row.cells[column], row.number, stream.label))
     if not tables:
         raise TrafficError(f"{place.file}: has a header but no rows; add one row per bin")
+    seconds = layout.bin_seconds or common_step(tables.values())
     laid = {
         table: lay(
             place,
             found,
             table=table,
-            bin_seconds=layout.bin_seconds,
+            bin_seconds=seconds,
             is_counted=layout.bin_seconds is not None,
         )
         for table, found in tables.items()
@@ -106,8 +107,9 @@ def write_traffic(traffic: Traffic, path: Path) -> None:
         stream: array("d", (rate * seconds // QUANTA_PER_UNIT for rate in rates))
         for stream, rates in traffic.rates.items()
     }
-    # without exact counts, a source's bin is one of the traffic's
-    missing = {number for first, length in traffic.gaps for number in range(first, first + length)}
+    # a source's bin has several rows only where noise was drawn within minutes
+    rows = traffic.source_bin_seconds // seconds
+    missing = {number for first, length in traffic.gaps for number in range(first * rows, (first + length) * rows)}
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(["timestamp", *(stream.label for stream in streams)])

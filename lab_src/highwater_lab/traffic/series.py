@@ -154,6 +154,9 @@ class Traffic:
             step = QUANTA_PER_UNIT // self.bin_seconds if self.bin_seconds == 1 else 1
             units = {stream: (rate / step for rate in series) for stream, series in self.rates.items()}
         scaled = Traffic.from_counts(self.name, units, bin_seconds=seconds, start=self.start, scale=factor)
+        if seconds != self.source_bin_seconds:
+            # noise has its seconds from the minutes of the source
+            scaled = replace(scaled, source_bin_seconds=self.source_bin_seconds, counts=None)
         return replace(scaled, gaps=self.gaps, notes=self.notes)
 
     def with_mean(self, units_per_second: float) -> Traffic:
@@ -187,7 +190,14 @@ class Traffic:
                 counts[stream].extend(units * slot / total for slot in slots)
         noisy = Traffic.from_counts(self.name, counts, bin_seconds=_SLOT_SECONDS, start=self.start)
         note = f"{self.name}: the seconds within minutes are drawn at random: noise {deviation:g}, seed {seed}"
-        return replace(noisy, source_bin_seconds=self.source_bin_seconds, notes=(*self.notes, note))
+        # the source's exact counts are of whole minutes, and its rates are exact
+        return replace(
+            noisy,
+            source_bin_seconds=self.source_bin_seconds,
+            counts=None,
+            gaps=self.gaps,
+            notes=(*self.notes, note),
+        )
 
     def starting(self, start: datetime) -> Traffic:
         """Return this traffic moved to *start*, which is timezone-aware; seconds are cut off.
