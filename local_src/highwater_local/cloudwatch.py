@@ -191,8 +191,9 @@ class Alarms:
 
     def judge_all(self) -> None:
         """Evaluate every alarm; to be called once a minute."""
-        for scope in ministack.alarm_scopes():
+        for scope in ministack.alarm_scopes() | ministack.queue_scopes():
             with ministack.request_scope(*scope):
+                # queues have a datapoint for each minute, whether or not somebody watches them
                 self._metrics.publish()
                 for alarm in list(ministack.alarms_by_name().values()):
                     if not is_of_auto_scaling(alarm):
@@ -310,6 +311,8 @@ def _state(alarm: Document, breaching: list[bool]) -> str | None:
         breaching = [False] * missing + breaching
     elif not breaching:
         return None if treatment == "ignore" else "INSUFFICIENT_DATA"
+    elif missing and treatment == "ignore" and all(breaching) and len(breaching) < needed:
+        return None
     elif missing and treatment == "missing":
         needed = min(needed, len(breaching))
     return "ALARM" if sum(breaching) >= needed else "OK"

@@ -291,7 +291,7 @@ queue_of: Final = Function("services.sqs", "_queue_by_arn")
 queue_at: Final = Function("services.sqs", "_get_q")
 delete_for_mapping: Final = Function("services.sqs", "_delete_messages_for_esm")
 QUEUE_REQUESTS: Final = Requests("services.sqs", "_HANDLERS", "__setitem__")
-_queues: Final = Value("services.sqs", "_queues", "values")
+_queues: Final = Value("services.sqs", "_queues", "_data", "values")
 function_version: Final = Function("services.lambda_svc", "_execution_record_for_config")
 write_function_log: Final = Function("services.lambda_svc", "_emit_lambda_logs")
 create_function: Final = Function("services.lambda_svc", "_create_function")
@@ -411,6 +411,11 @@ def every_table() -> list[tuple[str, Document]]:
 def alarm_scopes() -> set[tuple[str, str]]:
     """Return the accounts and regions that have alarms."""
     return {key[:2] for key in _alarms.now._data}
+
+
+def queue_scopes() -> set[tuple[str, str]]:
+    """Return the accounts and regions that have queues."""
+    return {key[:2] for key in _queues.now._data}
 
 
 def alarms_by_name() -> MutableMapping[Any, Document]:

@@ -13,7 +13,7 @@ import pytest
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import REGION
-from tests.local.world import MINUTE, World, create_function, keyed
+from tests.local.world import MINUTE, World, create_function, keyed, unique
 
 pytestmark = pytest.mark.xdist_group("cloud alarms")
 _NUMBERS = itertools.count()
@@ -146,6 +146,42 @@ def test_missing_datapoints_are_treated_as_asked_for(
     name = _alarm(cloudwatch, table, **settings)
     cloud.advance(5 * MINUTE)
     assert _state(cloudwatch, name) == state
+
+
+def test_alarm_that_ignores_missing_datapoints_keeps_its_state_while_they_could_decide(
+    cloud: LocalCloud, cloudwatch: Any
+) -> None:
+    name = unique("ignoring")
+    cloudwatch.put_metric_alarm(
+        AlarmName=name,
+        Namespace="Mine",
+        MetricName=name,
+        Statistic="Sum",
+        Period=60,
+        EvaluationPeriods=3,
+        DatapointsToAlarm=3,
+        Threshold=1,
+        ComparisonOperator="GreaterThanThreshold",
+        TreatMissingData="ignore",
+    )
+
+    def put(value: float) -> None:
+        cloudwatch.put_metric_data(
+            Namespace="Mine", MetricData=[{"MetricName": name, "Value": value, "Timestamp": cloud.status().now}]
+        )
+        cloud.advance(MINUTE)
+
+    put(7)
+    assert _state(cloudwatch, name) == "INSUFFICIENT_DATA"
+    put(7)
+    put(7)
+    cloud.advance(MINUTE)
+    assert _state(cloudwatch, name) == "ALARM"
+    cloud.advance(20 * MINUTE)
+    assert _state(cloudwatch, name) == "ALARM"
+    put(0)
+    cloud.advance(MINUTE)
+    assert _state(cloudwatch, name) == "OK"
 
 
 def test_alarm_without_datapoints_knows_nothing(cloud: LocalCloud, cloudwatch: Any) -> None:

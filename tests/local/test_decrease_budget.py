@@ -33,6 +33,17 @@ def test_decreases_on_one_day_are_four_and_the_fifth_is_refused_with_both_dates(
     assert world.capacity(table) == (36, 41)
 
 
+def test_update_that_is_refused_changes_nothing_of_the_table(world: World) -> None:
+    table = world.table(40, 41)
+    deletion = {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "by-nothing"}}]}
+    for change in ({"ProvisionedThroughput": units(50, 51)}, {"BillingMode": "PAY_PER_REQUEST"}):
+        with pytest.raises(world.dynamodb.exceptions.ResourceNotFoundException):
+            world.dynamodb.update_table(TableName=table, **change, **deletion)
+        assert world.capacity(table) == (40, 41)
+    world.change(table, 50, 51)
+    assert world.capacity(table) == (50, 51)
+
+
 def test_fifth_decrease_is_accepted_an_hour_after_the_last_one_and_not_before(world: World) -> None:
     world.start_a_day()
     table = world.table(40, 41)

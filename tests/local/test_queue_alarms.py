@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import aws_cdk as cdk
+import boto3
 import pytest
 
 from cdk_highwater import BoostCoordinator, BufferedWrites
@@ -16,6 +17,29 @@ from tests.local.world import MINUTE, Stack, unique
 
 pytestmark = pytest.mark.xdist_group("cloud queue alarms")
 DRAIN_MINUTES = 60
+
+
+def test_queue_that_nobody_watches_has_a_datapoint_for_each_minute(cloud: LocalCloud) -> None:
+    # no alarm is in this region
+    place: Any = cloud.client_arguments() | {"region_name": "ap-south-1"}
+    sqs, cloudwatch = boto3.client("sqs", **place), boto3.client("cloudwatch", **place)
+    name = unique("unwatched")
+    url = sqs.create_queue(QueueName=name)["QueueUrl"]
+    sqs.send_message(QueueUrl=url, MessageBody="{}")
+    began = cloud.status().now
+    cloud.advance(7 * MINUTE)
+    found = cloudwatch.get_metric_statistics(
+        Namespace="AWS/SQS",
+        MetricName="ApproximateNumberOfMessagesVisible",
+        Dimensions=[{"Name": "QueueName", "Value": name}],
+        StartTime=began - MINUTE,
+        EndTime=began + 8 * MINUTE,
+        Period=60,
+        Statistics=["Maximum"],
+    )["Datapoints"]
+    assert [each["Maximum"] for each in found] == [1.0] * len(found)
+    assert len(found) >= 7
+    sqs.delete_queue(QueueUrl=url)
 
 
 class Queue:

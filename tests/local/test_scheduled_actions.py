@@ -63,6 +63,18 @@ def test_rate_runs_each_time_that_it_falls_due(world: World, resource: str) -> N
         assert world.bounds(resource) == (30, 500)
 
 
+def test_rate_with_a_start_counts_from_it(world: World, resource: str) -> None:
+    start = world.start_a_day() + timedelta(minutes=33)
+    world.put_action(resource, "often", "rate(20 minutes)", 30, StartTime=start)
+    ran = []
+    for minute in range(1, 80):
+        world.register(resource, 5, 500)
+        world.cloud.advance(MINUTE)
+        if world.bounds(resource) == (30, 500):
+            ran.append(minute)
+    assert ran == [33, 53, 73]
+
+
 def test_cron_weeks_ahead_runs_each_action_at_its_own_time(world: World, table: str, resource: str) -> None:
     start = world.start_a_day().replace(hour=0)
     first, second, third = (start + days * DAY for days in (9, 16, 23))

@@ -38,7 +38,7 @@ def _table(dynamodb: Any, read: int, write: int, index_write: int | None = None,
     name = f"throttled-{next(_NUMBERS)}"
     if index_write is not None:
         index = projecting("by_status", "status", to="KEYS_ONLY", ProvisionedThroughput=units(1, index_write))
-        more["GlobalSecondaryIndexes"] = [index]
+        more.setdefault("GlobalSecondaryIndexes", [index])
     if more.get("BillingMode") != "PAY_PER_REQUEST":
         more["ProvisionedThroughput"] = units(read, write)
     dynamodb.create_table(TableName=name, **keyed("pk", others=[] if index_write is None else ["status"]), **more)
@@ -231,6 +231,20 @@ def test_on_demand_takes_what_it_is_warm_for_and_then_says_so(dynamodb: Any) -> 
     assert sent >= 2
     assert answer["Error"]["Code"] == "ThrottlingException"
     assert _reasons(answer) == [("TableWriteMaxOnDemandThroughputExceeded", table)]
+
+
+def test_maximum_on_demand_is_that_of_the_last_update_and_an_index_has_its_own(dynamodb: Any) -> None:
+    def admitted(table: str, **more: Any) -> int:
+        # some more are admitted in each second that begins meanwhile
+        return _until_throttled(lambda n: dynamodb.put_item(TableName=table, Item={"pk": {"S": f"{n}"}, **more}))[0]
+
+    table = _table(dynamodb, 0, 0, BillingMode="PAY_PER_REQUEST")
+    dynamodb.put_item(TableName=table, Item={"pk": {"S": "first"}})
+    dynamodb.update_table(TableName=table, OnDemandThroughput={"MaxWriteRequestUnits": 7})
+    assert 0 < admitted(table) < 200
+    index = projecting("by_status", "status", OnDemandThroughput={"MaxWriteRequestUnits": 7})
+    indexed = _table(dynamodb, 0, 0, 1, BillingMode="PAY_PER_REQUEST", GlobalSecondaryIndexes=[index])
+    assert 0 < admitted(indexed, status={"S": "open"}) < 200
 
 
 ON_DEMAND = {"BillingMode": "PAY_PER_REQUEST", "OnDemandThroughput": {"MaxWriteRequestUnits": 100}}

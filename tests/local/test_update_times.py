@@ -53,6 +53,44 @@ def _being_updated(table: str) -> str:
 _BUSY_INDEXES = _in_use("Cannot delete table while indexes are being created, updated, or deleted.")
 
 
+def test_switch_to_provisioned_names_the_units_of_the_table_and_of_each_index(world: World) -> None:
+    index = index_definition("by-city", 60, 61)
+    del index["ProvisionedThroughput"]
+    table = world.table(
+        0,
+        0,
+        BillingMode="PAY_PER_REQUEST",
+        GlobalSecondaryIndexes=[index],
+        AttributeDefinitions=attributes("id", "city"),
+        ProvisionedThroughput=None,
+    )
+    world.cloud.advance(timedelta(minutes=5))
+    text = (
+        "One or more parameter values were invalid: ProvisionedThroughput must be specified for the table and all of "
+        "its global secondary indexes when BillingMode is PROVISIONED"
+    )
+    to_provisioned: dict[str, Any] = {"BillingMode": "PROVISIONED"}
+    for members in ({}, {"ProvisionedThroughput": units(40, 41)}):
+        with refused("ValidationException", text):
+            world.update(table, {None: to_provisioned | members})
+    both = {None: to_provisioned | {"ProvisionedThroughput": units(40, 41)}}
+    world.update(table, both | {"by-city": {"ProvisionedThroughput": units(60, 61)}})
+    world.cloud.advance(timedelta(minutes=20))
+    assert (world.capacity(table), world.capacity(table, "by-city")) == ((40, 41), (60, 61))
+
+
+def test_index_is_neither_made_nor_deleted_while_the_tables_capacity_changes(world: World) -> None:
+    table = world.table(40, 41, {"by-city": (60, 61)})
+    world.cloud.advance(timedelta(minutes=5))
+    world.change(table, 4_000, 41)
+    creation = {"Create": index_definition("by-state", 7, 8)}
+    for update in (creation, {"Delete": {"IndexName": "by-city"}}):
+        with refused("ResourceInUseException", _busy(table)):
+            world.dynamodb.update_table(
+                TableName=table, AttributeDefinitions=attributes("id", "city"), GlobalSecondaryIndexUpdates=[update]
+            )
+
+
 def test_raise_below_the_mark_is_there_after_two_seconds_and_by_auto_scaling_after_half_a_minute(world: World) -> None:
     table = world.table(40, 41, WarmThroughput=warmth(900, 901))
     world.change(table, 52, 53)

@@ -197,7 +197,8 @@ def _instant(epoch_seconds: float | str | None) -> datetime | None:
     if epoch_seconds is None:
         return None
     if isinstance(epoch_seconds, str):
-        return datetime.fromisoformat(epoch_seconds).astimezone(UTC)
+        at = datetime.fromisoformat(epoch_seconds)
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     return datetime.fromtimestamp(epoch_seconds, UTC)
 
 

@@ -133,7 +133,8 @@ class AutoScaling:
             raise invalid("End time must be after start time")
         change = ScheduledChange(
             name=name,
-            expression=self._expression(schedule, zone),
+            # a rate counts from the action's start, if it has one
+            expression=self._expression(schedule, zone, start or self._now().replace(microsecond=0)),
             min=minimum,
             max=maximum,
             start=start,
@@ -310,9 +311,9 @@ class AutoScaling:
             raise ServiceError("ObjectNotFoundException", f"No scalable target registered for {key.wording}")
         return self.targets[key]
 
-    def _expression(self, schedule: str, zone: ZoneInfo) -> Any:
+    def _expression(self, schedule: str, zone: ZoneInfo, origin: datetime) -> Any:
         try:
-            return parse_expression(schedule, zone, self._now().replace(microsecond=0))
+            return parse_expression(schedule, zone, origin)
         except ValueError as unreadable:
             message = f"Invalid schedule expression: {schedule}"
             raise invalid(message) from unreadable

@@ -248,15 +248,19 @@ class TableMeters:
         has_no_capacity = self.is_on_demand(second)
         changes = found.control.settle(second) if found else []
         if found is None or found.is_on_demand is not has_no_capacity:
-            found = self._resources[index] = self._make(record, index, has_no_capacity, second, found)
+            found = self._resources[index] = self._make(record, has_no_capacity, second, found)
         for change in changes:
             for dimension, meter in found.meters.items():
                 meter.pass_to(change.at)
                 if change.kind is ChangeKind.CAPACITY:
                     meter.resize(change.units[dimension])
                 meter.warm_to(found.control.mark[dimension])
-        for meter in found.meters.values():
+        for dimension, meter in found.meters.items():
             meter.pass_to(second)
+            if isinstance(meter.throughput, OnDemandThroughput):
+                # a change takes effect at once (Amazon DynamoDB Developer Guide, on-demand maximum throughput)
+                most = record.get("OnDemandThroughput") or {}
+                meter.throughput.limit_to(_limit(most.get(_MOST[dimension])))
         return found.meters
 
     def control(self, index: str | None, second: int) -> CapacityControl:
@@ -333,7 +337,7 @@ class TableMeters:
         return record
 
     def _make(
-        self, record: Document, index: str | None, has_no_capacity: bool, second: int, before: _ResourceMeters | None
+        self, record: Document, has_no_capacity: bool, second: int, before: _ResourceMeters | None
     ) -> _ResourceMeters:
         if before:
             control = before.control
@@ -342,11 +346,7 @@ class TableMeters:
             control = CapacityControl(units, _WARM if has_no_capacity else None)
         throughput: dict[Dimension, Provisioned | OnDemandThroughput]
         if has_no_capacity:
-            most = (record.get("OnDemandThroughput") or {}) if index is None else {}
-            throughput = {
-                d: OnDemandThroughput(d, control.partitions, control.mark[d], _limit(most.get(_MOST[d])))
-                for d in Dimension
-            }
+            throughput = {d: OnDemandThroughput(d, control.partitions, control.mark[d]) for d in Dimension}
         else:
             throughput = {d: Provisioned(d, control.units[d], control.partitions) for d in Dimension}
         meters = {d: ThroughputMeter(d, throughput[d], control.partitions, second) for d in Dimension}

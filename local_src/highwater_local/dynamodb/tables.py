@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from typing import Final
 
 from highwater.core import Dimension
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
@@ -30,6 +32,21 @@ from highwater_local.dynamodb.resources import (
 from highwater_local.dynamodb.sizes import sizes_of
 from highwater_local.ministack import Answer, Document
 
+# What UpdateTable changes of a table
+_CHANGEABLE: Final = (
+    "AttributeDefinitions",
+    "BillingModeSummary",
+    "DeletionProtectionEnabled",
+    "GlobalSecondaryIndexes",
+    "LatestStreamArn",
+    "LatestStreamLabel",
+    "OnDemandThroughput",
+    "ProvisionedThroughput",
+    "SSEDescription",
+    "StreamSpecification",
+    "TableClassSummary",
+)
+
 
 def refusal_of(table: Document, request: Document, second: int, *, may_wait: bool) -> ServiceError | None:
     """Return why an UpdateTable is rejected, `None` if it is not; *may_wait* allows it during other changes."""
@@ -43,6 +60,8 @@ def refusal_of(table: Document, request: Document, second: int, *, may_wait: boo
         return refused
     if not may_wait and (in_use := _change_refusal(table, request, second)) is not None:
         return in_use
+    if not may_wait and (unnamed := _unnamed_capacity(table, request)) is not None:
+        return unnamed
     has_capacity = request.get("BillingMode") == "PROVISIONED" or not is_on_demand(table)
     for index, wanted, warm in changes_of(table, request):
         control = meters_of(table).control(index, second)
@@ -105,10 +124,26 @@ def _change_refusal(table: Document, request: Document, second: int) -> ServiceE
         if building is not None:
             return _blocked_by_index(table, building)
         return next((_busy(table, index) for index in _busy_resources(table, second)), None)
+    updates = request.get("GlobalSecondaryIndexUpdates") or []
+    if any("Create" in update or "Delete" in update for update in updates) and meters.is_changing(None, second):
+        return _busy(table, None)
     for index, _, _ in changes_of(table, request):
         if meters.is_changing(index, second):
             return _busy(table, index)
     return None
+
+
+def _unnamed_capacity(table: Document, request: Document) -> ServiceError | None:
+    """Reject a switch to provisioned capacity without the units of the table and of each index."""
+    if request.get("BillingMode") != "PROVISIONED" or not is_on_demand(table):
+        return None
+    named = {index for index, wanted, _ in changes_of(table, request) if wanted is not None}
+    if named.issuperset({None, *indexes_of(table)}):
+        return None
+    return invalid(
+        "One or more parameter values were invalid: ProvisionedThroughput must be specified for the table and all of "
+        "its global secondary indexes when BillingMode is PROVISIONED"
+    )
 
 
 def _busy(table: Document, index: str | None) -> ServiceError:
@@ -315,6 +350,7 @@ class Tables:
         second, meters = self._second(), meters_of(table)
         list(meters.each(second))
         was_on_demand, summary = is_on_demand(table), dict(table.get("BillingModeSummary") or {})
+        before: Document = copy.deepcopy({name: table[name] for name in _CHANGEABLE if name in table})
         # meters must not be read between a change in MiniStack and passing it to the controls
         ministack.describe_table.replace(self._describe)
         try:
@@ -322,6 +358,10 @@ class Tables:
         finally:
             ministack.describe_table.replace(self.describe)
         if answer[0] >= 400:
+            # MiniStack may have changed a part of the table before it found what it rejects
+            for name in _CHANGEABLE:
+                table.pop(name, None)
+            table.update(before)
             return answer
         if is_on_demand(table) is not was_on_demand:
             self._switch_mode(table, summary, second)
