@@ -105,6 +105,30 @@ def test_each_hour_is_lowered_in_however_many_seconds_late_runs_begin(mode: Mode
         stage.provision("orders", Units(7, 300))
 
 
+def test_bounds_that_a_deploy_sets_while_a_run_waits_for_a_decrease_stay() -> None:
+    stage = _late()
+    begun = stage.now()
+    for hour in range(5):
+        # the last run before was 18 seconds later in its hour, so this one has to wait
+        late = timedelta(seconds=0 if hour == 4 else 18)
+        stage.advance(begun + hour * 60 * MINUTE + late - stage.now())
+        if hour < 4:
+            stage.tick()
+            stage.advance(10 * MINUTE)
+            stage.provision("orders", Units(7, 300))
+
+    def deploy(call: Call) -> Any:
+        stage.register(WRITE, 50, 800)
+        return call.send()
+
+    # the run reads all targets in two calls, and this one once more after it has waited
+    stage.wire.fault = at(3, deploy, "DescribeScalableTargets")
+    outcome = stage.tick()
+    assert stage.now() - begun >= 4 * 60 * MINUTE + timedelta(seconds=18)
+    assert (stage.bounds(WRITE), stage.capacity("orders")) == (Bounds(50, 800), Units(7, 300))
+    assert outcome.notes == [f"{WRITE}: its bounds were changed meanwhile, so the next run decides"]
+
+
 def test_run_for_a_job_does_not_wait_for_a_decrease() -> None:
     stage = _late(Mode.DIRECT)
     for units in (299, 298, 297, 296):

@@ -192,7 +192,11 @@ class Application:
             return
         if live is not None and live != registered and live.min > reviewed.bounds.min:
             self.outcome.notes.append(f"{name}: the floor stays at {live.min:,}, which another run has just set")
-        elif lowered is not None and live == registered:
+        elif lowered is not None and live != registered:
+            # a deploy may have handed the table to another plan while this run waited for a decrease
+            self.outcome.notes.append(f"{name}: its bounds were changed meanwhile, so the next run decides")
+            return
+        elif lowered is not None:
             self._lower(name, lowered, reviewed.bounds)
         else:
             self._set_bounds(reviewed)
