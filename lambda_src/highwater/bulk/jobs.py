@@ -316,20 +316,22 @@ class _Worker:
             # at random, so that workers that begin at once rarely try the same one
             random.shuffle(free)
             for number in free:
-                if self._is_over():
+                if self._is_over() or not self._try(job, number):
                     break
-                self._try(job, number)
             if not free:
                 # the others may use this worker's share meanwhile
                 self._pages.pacer.give_back()
                 rest = min(max(next_free_ms(job.begun, now) / 1_000, _SHORTEST_REST), _LONGEST_REST)
                 time.sleep(max(min(rest, self._ends - time.time()), 0))
 
-    def _try(self, job: Job, number: int) -> None:
-        """Take a segment, if it is free, and work through it; give it back if that ends early."""
+    def _try(self, job: Job, number: int) -> bool:
+        """Take a segment, if it is free, and work through it; give it back if that ends early.
+
+        Returns false if another worker has taken it meanwhile: the job may have been deleted.
+        """
         taken = self._jobs.take(job, number, self._owner, self._lease_ms)
         if taken is None:
-            return
+            return True
         segment, cursor = taken
         try:
             while not segment.is_done and not self._is_over():
@@ -342,13 +344,14 @@ class _Worker:
                 number,
                 self._lease_ms // 1_000,
             )
-            return
+            return False
         except BaseException:
             with suppress(JobError):
                 self._jobs.keep(job, replace(segment, until=0), cursor)
             raise
         if not segment.is_done:
             self._jobs.keep(job, replace(segment, until=0), cursor)
+        return True
 
     def _do_page(self, job: Job, segment: JobSegment, cursor: Key) -> tuple[JobSegment, Key]:
         """Work on a page, and record that; raises `_OvertakenError` if another has the segment."""
