@@ -127,11 +127,10 @@ class Application:
     def _note_boosted(self, boosted: Mapping[TargetKey, int]) -> None:
         """Record the units of each floor that are for boosts, for the next turn (decision 19)."""
         now = {key: units for key, units in boosted.items() if units}
-        # a floor that this turn did not decide on, or that could not be set, says itself what demand asks for
-        decided = {
-            each.key: each for each in self.review.decisions if each.key in now and each.boosted == now[each.key]
+        # none of a floor that this turn did not decide on, or could not set: the rest of that floor is demand's
+        demands = {
+            each.key: each.granted - each.boosted for each in self.review.decisions if each.boosted == now.get(each.key)
         }
-        demands = {key: each.granted - each.boosted for key, each in decided.items()}
         leases = self.kept.leases
         if leases is None or self.dry_run or self.seen.lacks_leases:
             return
