@@ -193,8 +193,8 @@ benchmark-constants: setup ## Each constant of the scaler's rules at other value
 	@$(BIN)/python -m research.constants $(if $(TRACES),--traces $(TRACES)) $(ARGS)
 
 .PHONY: benchmark-settings
-benchmark-settings: setup ## What each setting of the scaler buys, beside its neutral value (offline, free; a quarter of an hour). TRACES=folder
-	@$(BIN)/python -m research.settings $(if $(TRACES),--traces $(TRACES))
+benchmark-settings: setup ## What each setting of the scaler buys, beside its neutral value (offline, free; a quarter of an hour). TRACES=folder, ARGS="--try direct:target_percent=95"
+	@$(BIN)/python -m research.settings $(if $(TRACES),--traces $(TRACES)) $(ARGS)
 
 .PHONY: scaler-cost
 scaler-cost: setup ## What the scaler costs at its defaults, with the arithmetic (offline, free)

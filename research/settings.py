@@ -11,6 +11,10 @@ figures with the neutral value minus those. A setting that buys less than 0.01 i
 can be dropped; the next lines set all of these to their neutral values at once.
 
 The last lines are FLOOR mode with tables at other target utilizations, and these alone, as while the scaler is down.
+
+With --try, only native:70 and the given settings are run, each a mode's defaults with some values changed. The last
+figure is the most that a trace throttles above native:70, per million. With --burst-seconds, the burst bucket is
+shorter than documented.
 """
 
 from __future__ import annotations
@@ -26,8 +30,9 @@ from datetime import timedelta
 from typing import Final, TypeAlias
 
 from benchmarks.scoreboard import add_traces, load, make_setup, run, score_of, served_traces
-from benchmarks.scores import Score, Scores, Trace, collect, left_out, relative
+from benchmarks.scores import BASE, Score, Scores, Trace, collect, left_out, relative
 from highwater.core.scaler import Mode, ScalerSettings
+from highwater_lab.policies.catalogue import find_policy
 from highwater_lab.policies.highwater import HighwaterDirect, HighwaterFloor
 from highwater_lab.simulation import simulate
 
@@ -109,10 +114,17 @@ def changes() -> list[Change]:
     return [Change(mode, name, value) for mode in MODES for name in settings for value in NEUTRAL[name]]
 
 
-def run_settings(trace: Trace, name: str, settings: ScalerSettings) -> Score:
-    """Simulate the scaler with *settings* over one trace; *name* is the policy's among the scores."""
-    policy = HighwaterFloor(settings=settings) if settings.mode is Mode.FLOOR else HighwaterDirect(settings=settings)
-    return score_of(trace, name, simulate(make_setup(trace), load(trace), policy))
+def run_settings(trace: Trace, name: str, settings: ScalerSettings | None, burst_seconds: int | None = None) -> Score:
+    """Simulate the scaler with *settings* over one trace, native:70 without; *name* is the policy's in the scores.
+
+    *burst_seconds* are what the table's burst bucket keeps; by default what is documented.
+    """
+    setup, policy = make_setup(trace), find_policy(BASE)
+    if settings is not None:
+        policy = (HighwaterFloor if settings.mode is Mode.FLOOR else HighwaterDirect)(settings=settings)
+    if burst_seconds is not None:
+        setup = replace(setup, burst_seconds=burst_seconds)
+    return score_of(trace, name, simulate(setup, load(trace), policy))
 
 
 def make_row(change: Change, traces: Sequence[Trace], scores: Scores) -> Row:
@@ -142,8 +154,53 @@ def find_dropped(rows: Sequence[Row]) -> dict[str, Value]:
     return {setting: value for setting, (_, value) in found.items()}
 
 
+def settings_of(given: str) -> ScalerSettings:
+    """Return the settings of `direct:target_percent=95,forecast_target_percent=none`; raises `ValueError` for others.
+
+    All can be given that are a whole number.
+    """
+    mode, _, values = given.partition(":")
+    if mode not in MODES:
+        message = f"the mode must be {' or '.join(MODES)}"
+        raise ValueError(message)
+    changed: dict[str, Value] = {}
+    for name, _, value in (pair.partition("=") for pair in values.split(",") if pair):
+        if not isinstance(getattr(ScalerSettings.direct(), name, None), int):
+            message = f"{name} is no setting that is a whole number"
+            raise ValueError(message)
+        changed[name] = None if value == "none" and name == "forecast_target_percent" else int(value)
+    return replace_in(Mode(mode), changed)
+
+
+def _given_settings(given: str) -> str:
+    try:
+        settings_of(given)
+    except ValueError as wrong:
+        message = f"{given!r}: {wrong}; give for instance direct:target_percent=95,forecast_target_percent=120"
+        raise argparse.ArgumentTypeError(message) from None
+    return given
+
+
+def try_settings(tried: Sequence[str], traces: Sequence[Trace], burst_seconds: int | None, processes: int) -> list[str]:
+    """Run the given settings over *traces*, and return a line for each."""
+    variants: dict[str, ScalerSettings | None] = {BASE: None} | {given: settings_of(given) for given in tried}
+    work = ((trace, name, settings, burst_seconds) for trace in traces for name, settings in variants.items())
+    scores = measure(work, processes, said="settings")
+    lines = [f"{'':<90}{'throttles':>11}{'cost':>7}{'worst':>8}"]
+    for name in tried:
+        throttles, cost = relative(name, traces, scores)
+        over = {t.name: _throttled(scores, t, name) - _throttled(scores, t, BASE) for t in traces}
+        worst = max(over, key=over.__getitem__)
+        lines.append(f"{name:<90}{throttles:>11.3f}{cost:>7.3f}{over[worst]:>+8.0f}  {worst}")
+    return lines
+
+
+def _throttled(scores: Scores, trace: Trace, policy: str) -> float:
+    return scores[trace.name, policy].throttled_per_million
+
+
 def measure(
-    work: Iterable[tuple[Trace, str, ScalerSettings]], processes: int, *, said: str
+    work: Iterable[tuple[Trace, str, ScalerSettings | None, int | None]], processes: int, *, said: str
 ) -> dict[tuple[str, str], Score]:
     """Every variant over its trace, in so many processes."""
     with ProcessPoolExecutor(processes) as pool:
@@ -184,12 +241,26 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="settings", description=__doc__)
     add_traces(parser)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument(
+        "--try",
+        dest="tried",
+        action="append",
+        type=_given_settings,
+        metavar="MODE:NAME=VALUE,...",
+        help="run these settings alone; may be repeated",
+    )
+    parser.add_argument("--burst-seconds", type=int, help="what the burst bucket keeps, with --try")
     given = parser.parse_args(arguments)
     began = time.monotonic()
+    if given.burst_seconds is not None and not given.tried:
+        parser.error("--burst-seconds is for settings that are given with --try")
     served = served_traces("settings", given.traces)
     if served is None:
         return 2
     traces, base = served
+    if given.tried:
+        print("\n".join(try_settings(given.tried, traces, given.burst_seconds, given.processes)))
+        return 0
     variants = {str(mode): ScalerSettings.of(mode) for mode in MODES}
     tried = changes()
     variants |= {change.policy: replace_in(change.mode, {change.setting: change.neutral}) for change in tried}
@@ -222,8 +293,8 @@ def replace_in(mode: Mode, values: Mapping[str, Value]) -> ScalerSettings:
 
 def _each(
     traces: Sequence[Trace], variants: Mapping[str, ScalerSettings]
-) -> Iterable[tuple[Trace, str, ScalerSettings]]:
-    return ((trace, name, settings) for trace in traces for name, settings in variants.items())
+) -> Iterable[tuple[Trace, str, ScalerSettings, None]]:
+    return ((trace, name, settings, None) for trace in traces for name, settings in variants.items())
 
 
 def _minus(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:

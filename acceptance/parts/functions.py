@@ -111,7 +111,7 @@ def _boost_and_release(stage: Stage, name: TargetName, caller: _Caller) -> None:
     stage.measure("boost_answer_seconds", round(time.monotonic() - call, 2), assumed="under 2")
     is_ready = stage.seconds_until(lambda: job.state().is_ready, _READY_WITHIN) is not None
     seconds = round((stage.now() - began).total_seconds()) if is_ready else None
-    stage.measure("boost_ready_seconds", seconds, assumed="35")
+    stage.measure("boost_ready_seconds", seconds, assumed="5")
     stage.settle("floor in the lease", FLOOR + _ASKED, read_floor, name)
     stage.settle("capacity in the lease", FLOOR + _ASKED, read_units, name)
     job.release()

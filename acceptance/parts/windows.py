@@ -44,7 +44,7 @@ def windows(stage: Stage) -> None:
     stage.measure("window_open_seconds", late, assumed="10")
     up = stage.seconds_until(lambda: read_units(stage.place, name) >= _OPEN_FLOOR, _SOON)
     stage.check("capacity in the window reaches its floor", True, up is not None)
-    stage.measure("window_capacity_seconds", up, assumed="35")
+    stage.measure("window_capacity_seconds", up, assumed="5")
     _deploy_while_open(stage, name, _context(opens, closes, _LATER_FLOOR, _LATER_CEILING))
     stage.wait_until(closes, "the window closes")
     closing = stage.settle("floor after the window", FLOOR, read_floor, name, _SOON)

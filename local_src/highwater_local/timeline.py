@@ -86,8 +86,9 @@ class Agenda:
         return self._next_event() if batch is None else min(self._next_event(), batch)
 
     def _next_event(self) -> datetime:
-        moments = [self._next_judgement(), datetime.fromtimestamp((self._scheduled_minute + 1) * 60, UTC)]
-        return min(moments + self._next_actions())
+        next_minute = datetime.fromtimestamp((self._scheduled_minute + 1) * 60, UTC)
+        alarms, tracking = self._next_at(TIMING.alarm_second), self._next_at(TIMING.autoscaling_second)
+        return min([next_minute, alarms, tracking, *self._next_actions()])
 
     def _next_actions(self) -> list[datetime]:
         """Return when each service's next scheduled action is due."""
@@ -125,24 +126,31 @@ class Agenda:
             # rates count from whole minutes, or a slightly early run would be left out
             ministack.round_last_runs()
 
-    def _next_judgement(self) -> datetime:
-        """Return when alarms are evaluated with the next minute's datapoint."""
-        minute = self._ran_until.replace(second=TIMING.acting_second, microsecond=0)
+    def _next_at(self, second: int) -> datetime:
+        """Return when it is next so many seconds past a minute."""
+        minute = self._ran_until.replace(second=second, microsecond=0)
         return minute if minute > self._ran_until else minute + _MINUTE
 
+    def _track(self) -> None:
+        for scope, service in self._services.items():
+            with ministack.request_scope(*scope):
+                service.track()
+
     def _run_until(self, end: datetime, hold: bool) -> None:
-        minute = self._next_judgement()
+        # alarms, and auto scaling's reaction to its own, each once a minute
+        judging, tracking = self._next_at(TIMING.alarm_second), self._next_at(TIMING.autoscaling_second)
         while self._ran_until < end:
             following = min(self._next_actions(), default=None)
             at = end if following is None else min(end, following)
-            while minute <= at:
+            while (minute := min(judging, tracking)) <= at:
                 if hold:
                     self._clock.hold(minute)
-                for scope, service in self._services.items():
-                    with ministack.request_scope(*scope):
-                        service.track()
-                self._alarms.judge_all()
-                minute += _MINUTE
+                if tracking == minute:
+                    self._track()
+                    tracking += _MINUTE
+                if judging == minute:
+                    self._alarms.judge_all()
+                    judging += _MINUTE
             if hold:
                 self._clock.hold(at)
             for scope, service in self._services.items() if at == following else ():

@@ -158,3 +158,42 @@ def test_setting_is_dropped_where_one_neutral_value_costs_too_little_in_both_mod
         _row(Mode.FLOOR, "target_percent", 100, 0),
     ]
     assert find_dropped(rows) == {"jump_percent": 10_000, "target_percent": 100}
+
+
+def test_settings_that_are_tried_are_run_alone_on_short_buckets_too(folder: Path) -> None:
+    tried = ["floor:", "direct:target_percent=95,forecast_target_percent=none"]
+    throttled = []
+    for more in ((), ("--burst-seconds", "61")):
+        done = _settings("--traces", str(folder), *(f"--try={each}" for each in tried), *more)
+        assert done.returncode == 0, done.stderr
+        head, *lines = done.stdout.splitlines()
+        assert head.split() == ["throttles", "cost", "worst"]
+        assert [line.split()[0] for line in lines] == tried
+        throttled.append(float(lines[1].split()[1]))
+    assert throttled[0] == 0
+    assert throttled[1] > 0, "the jump outlasts 61 seconds"
+
+
+def test_short_buckets_are_for_settings_that_are_tried() -> None:
+    done = _settings("--burst-seconds", "60")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "settings: error: --burst-seconds is for settings that are given with --try"
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ("boosts:", "the mode must be floor or direct"),
+        ("floor:mode=3", "mode is no setting that is a whole number"),
+        ("floor:target_percent=none", "invalid literal for int() with base 10: 'none'"),
+        ("floor:target_percent=7", "target_percent must be from 20 to 200, got 7"),
+        ("floor:aim=70", "aim is no setting that is a whole number"),
+    ],
+)
+def test_settings_that_do_not_exist_are_refused(given: str, wrong: str) -> None:
+    done = _settings("--try", given)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        f"settings: error: argument --try: '{given}': {wrong}; give for instance "
+        f"direct:target_percent=95,forecast_target_percent=120"
+    )

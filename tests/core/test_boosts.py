@@ -159,7 +159,7 @@ def test_part_of_a_boost_that_has_ended_stays_known_while_the_other_dimension_is
     )
     now = NOW.replace(minute=57)
     newest = int(now.timestamp()) // 60 - 3
-    observed: dict[Dimension, list[int | None]] = {Dimension.READ: [None] * 90, Dimension.WRITE: [18_000] * 90}
+    observed: dict[Dimension, list[int | None]] = {Dimension.READ: [None] * 90, Dimension.WRITE: [18_600] * 90}
     seen = SeenTable(
         {None: SeenResource(provisioned=Units(8_025, 100))},
         {

@@ -398,7 +398,7 @@ def held_for_missing_data(observation: Observation, now: datetime = NOW) -> str 
 
 
 def test_gap_in_the_window_keeps_the_floor_and_rises_still() -> None:
-    consumed: list[int | None] = [95 * 60] * 60
+    consumed: list[int | None] = [95 * 60] * 61
     consumed[-17] = None
     assert held_for_missing_data(seen(consumed)) == "datapoints are missing in the last 30 minutes"
     assert granted(80, seen(consumed)) == 100
@@ -406,14 +406,16 @@ def test_gap_in_the_window_keeps_the_floor_and_rises_still() -> None:
 
 @pytest.mark.parametrize(("back", "is_held"), [(2, False), (10, False), (11, True), (30, True), (31, False)])
 def test_gap_counts_once_its_datapoint_can_come_no_more(back: int, is_held: bool) -> None:
-    consumed: list[int | None] = [95 * 60] * 60
+    consumed: list[int | None] = [95 * 60] * 61
     consumed[-back] = None
     assert (held_for_missing_data(seen(consumed)) is not None) is is_held
 
 
 @pytest.mark.parametrize(("minutes", "is_held"), [(29, True), (30, False)])
 def test_past_shorter_than_the_window_is_missing_data(minutes: int, is_held: bool) -> None:
-    assert (held_for_missing_data(steady(95, minutes)) is not None) is is_held
+    # nor is an hour known, so what is enough is 127 instead of 100
+    decision = decide(FLOOR, state(400), steady(95, minutes), now=NOW)
+    assert (decision.granted, decision.limited_by(LimitCode.MISSING_DATA)) == ((400, True) if is_held else (127, False))
 
 
 @pytest.mark.parametrize(("seconds", "is_held"), [(0, False), (1, True)])
@@ -431,7 +433,21 @@ def test_throttles_that_are_not_known_keep_the_floor() -> None:
 
 
 def test_newest_datapoints_may_be_late() -> None:
-    assert granted(400, seen([*[95 * 60] * 57, None, None, None])) == 100
+    assert granted(400, seen([*[95 * 60] * 60, None, None, None])) == 100
+
+
+@pytest.mark.parametrize(("minutes", "wanted"), [(40, 127), (59, 127), (60, 100)])
+def test_table_of_which_less_than_an_hour_is_known_has_headroom(minutes: int, wanted: int) -> None:
+    # 95 units/s are 75 % of 127 and 95 % of 100; what is before and between is not known
+    consumed: list[int | None] = [*[None] * 100, 95 * 60, *[None] * 5, *[95 * 60] * (minutes - 6)]
+    decision = decide(FLOOR, state(100), seen(consumed), now=NOW)
+    assert decision.wanted == wanted
+    why = "75 %, cautious as less than an hour is known" if minutes < 60 else "95 %"
+    assert decision.reason.endswith(why)
+
+
+def test_table_without_any_datapoint_asks_for_nothing() -> None:
+    assert decide(FLOOR, state(100), Observation.nothing(), now=NOW).wanted == 0
 
 
 def test_caution_is_about_the_newest_minute_that_is_known() -> None:

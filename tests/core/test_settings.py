@@ -47,8 +47,9 @@ def test_each_mode_has_defaults_of_its_own() -> None:
     assert (floor, direct) == (ScalerSettings.floor(), ScalerSettings.direct())
     assert (floor.mode, direct.mode) == (Mode.FLOOR, Mode.DIRECT)
     assert direct.target_percent < floor.target_percent, "nothing else scales the table"
+    assert (floor.cautious_target_percent, direct.cautious_target_percent) == (70, 62), "nor raises it in between"
     assert floor.forecast_target_percent is None
-    assert direct.forecast_target_percent == 120
+    assert direct.forecast_target_percent == 200
 
 
 def test_past_is_as_long_as_the_longest_look_back() -> None:

@@ -146,7 +146,7 @@ class Stage:
 
 def _pulsed(stack: cdk.Stack) -> None:
     direct = plain_table(stack, "Direct", "pulsed-direct", 5, 20)
-    # auto scaling takes half a minute, so that this table's bucket has to fill beforehand
+    # in FLOOR mode help is taken to need 50 seconds, so that this table's bucket has to fill beforehand
     orders = managed_table(stack, "Orders", "pulsed-orders", write=scaled(40, 900))
     scaler = ThrottleAwareScaler(stack, "Scaler")
     scaler.add_direct_table(direct, read=scaled(5, 50), write=scaled(20, 900))

@@ -245,7 +245,7 @@ def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> N
         quoted = re.findall(r"^> (.+(?:\n> .+)*)", (ROOT / page).read_text(), re.MULTILINE)
         assert len(quoted) == 6
         printed = done.stdout.splitlines()
-        assert [each for each in quoted if each.replace("\n> ", " ") not in printed] == []
+        assert [each for each in quoted if each.replace("\n> ", " ") not in printed] == [], done.stdout
 
 
 _BOOTSTRAP = 'import boto3, tests.cdk_cli; tests.cdk_cli.bootstrap(boto3.client("cloudformation"))'

@@ -244,4 +244,4 @@ def test_table_in_direct_mode_is_not_lowered_through_a_ceiling() -> None:
     stage = _late(Mode.DIRECT)
     stage.tick()
     assert stage.changes().count("RegisterScalableTarget") == 0
-    assert stage.capacity("orders") == Units(7, 53)
+    assert stage.capacity("orders") == Units(7, 52)

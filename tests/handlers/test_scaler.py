@@ -44,14 +44,14 @@ def test_surge_raises_the_floor_holds_it_and_lets_it_fall_to_the_plan(stage: Sta
     stage.wait_for_minute(0)
     stage.surge(orders, 30 * 98)
     answer = stage.run("orders")
-    assert stage.bounds(orders) == Bounds(73, 400), "30 x 98 units in a minute at 68 %"
-    assert stage.capacity("orders") == Units(7, 73)
-    assert [(d["target"], d["current"], d["granted"]) for d in answer.decisions] == [("table write", 12, 73)]
-    reason = "peak of 49 units/s in the last 15 minutes at 68 %, cautious after 1 jump"
+    assert stage.bounds(orders) == Bounds(70, 400), "30 x 98 units in a minute at 70 %"
+    assert stage.capacity("orders") == Units(7, 70)
+    assert [(d["target"], d["current"], d["granted"]) for d in answer.decisions] == [("table write", 12, 70)]
+    reason = "peak of 49 units/s in the last 15 minutes at 70 %, cautious after 1 jump"
     assert answer.decisions[0]["reason"] == reason
     stage.advance(20 * MINUTE)
     stage.run("orders")
-    assert stage.bounds(orders) == Bounds(73, 400), "the hour is paid for"
+    assert stage.bounds(orders) == Bounds(70, 400), "the hour is paid for"
     stage.wait_for_minute(51)
     stage.run("orders")
     assert stage.bounds(orders) == PLANNED
@@ -61,7 +61,7 @@ def test_run_again_changes_nothing_and_throttles_from_before_a_raise_count_on(st
     orders = stage.table("orders")
     stage.surge(orders, 40 * 98, throttled=20)
     first = stage.run("orders")
-    assert stage.bounds(orders) == Bounds(145, 400), "60 x 98 units in a minute at 68 %, a third of them throttled"
+    assert stage.bounds(orders) == Bounds(140, 400), "60 x 98 units in a minute at 70 %, a third of them throttled"
     assert first.counts["FloorsSet"] == 1
     stage.wire.reset()
     # consumption is far below the new capacity, and still the throttles are known
@@ -166,7 +166,7 @@ def test_direct_mode_sets_both_dimensions_in_one_call(stage: Stage) -> None:
     stage.consume(replace(clicks, dimension=Dimension.READ), 38)
     stage.consume(clicks, 95)
     outcome = stage.run("clicks")
-    assert stage.capacity("clicks") == Units(40, 100)
+    assert stage.capacity("clicks") == Units(39, 97)
     assert stage.wire.operations.count("UpdateTable") == 1
     assert outcome.counts["CapacitiesSet"] == 1
 

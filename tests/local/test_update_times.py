@@ -91,12 +91,12 @@ def test_index_is_neither_made_nor_deleted_while_the_tables_capacity_changes(wor
             )
 
 
-def test_raise_below_the_mark_is_there_after_two_seconds_and_by_auto_scaling_after_half_a_minute(world: World) -> None:
+def test_raise_below_the_mark_is_there_after_two_seconds_and_by_auto_scaling_after_five(world: World) -> None:
     table = world.table(40, 41, WarmThroughput=warmth(900, 901))
     world.change(table, 52, 53)
     assert _states(world, table, [0, 4]) == [("UPDATING", (40, 41)), ("ACTIVE", (52, 53))]
     world.register(f"table/{table}", 61, 99, dim=WRITE)
-    assert _states(world, table, [0, 30, 40]) == [
+    assert _states(world, table, [0, 3, 7]) == [
         ("UPDATING", (52, 53)),
         ("UPDATING", (52, 53)),
         ("ACTIVE", (52, 61)),

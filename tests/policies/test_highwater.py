@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -24,16 +25,16 @@ def test_floor_mode_sets_the_floor_when_the_first_datapoint_is_there() -> None:
     run = run_policy("highwater-floor", table(tracked(low=10, target=70)), writes(*QUIET, *SURGE))
     surge = 60 * 60
     floors = [(at - surge, floor) for at, floor, _ in run.target(WRITE).bounds if at >= surge]
-    # minute 60 is over after 60 s, known after 150 more, and its alarm judged after 10
+    # minute 60 is over after 60 s, known after 150 more, and its alarm judged after 10; capacity is there after 5
     assert floors[0][0] == 220
     assert floors[0][1] >= 380
     raised = [(at - surge, units) for at, units in run.target(WRITE).capacity if at >= surge]
-    assert raised[0][0] == 220 + 35
+    assert raised[0][0] == 220 + 5
 
 
 def test_floor_mode_leaves_the_headroom_of_the_target_utilization() -> None:
     after = {
-        name: run_policy(name, table(tracked(low=10, target=70)), writes(*([840] * 60))).target(WRITE).capacity[-1][1]
+        name: run_policy(name, table(tracked(low=10, target=70)), writes(*([840] * 120))).target(WRITE).capacity[-1][1]
         for name in ("highwater-floor:60", "highwater-floor:80", "highwater-floor:90", "highwater-floor")
     }
     assert list(after.values()) == [1_400, 1_050, after["highwater-floor"], 934]
@@ -49,7 +50,8 @@ def test_direct_mode_raises_two_seconds_after_it_sees_and_lowers_late_in_the_hou
     traffic = writes(*QUIET, *SURGE, *([95] * 120))
     run = run_policy("highwater-direct", table(tracked(low=10, target=70)), traffic)
     surge = 60 * 60
-    raised = [at - surge for (_, before), (at, after) in pairwise(run.target(WRITE).capacity) if after > before]
+    changes = [change for change in pairwise(run.target(WRITE).capacity) if change[1][0] >= surge]
+    raised = [at - surge for (_, before), (at, after) in changes if after > before]
     lowered = [
         (traffic.start.minute + at // 60) % 60
         for (_, before), (at, after) in pairwise(run.target(WRITE).capacity)
@@ -58,6 +60,26 @@ def test_direct_mode_raises_two_seconds_after_it_sees_and_lowers_late_in_the_hou
     assert raised[0] == 220 + 2
     assert lowered
     assert all(minute >= 50 for minute in lowered)
+
+
+@pytest.mark.parametrize("times", [2.5, 5])
+def test_direct_mode_is_ready_for_what_came_at_the_same_time_yesterday(times: float) -> None:
+    day = [int(300 * times) if 540 <= minute < 600 else 300 for minute in range(1440)]
+    setup = table(tracked(low=10, target=70))
+    first, all_days = (run_policy("highwater-direct", setup, writes(*day * days)) for days in (1, 3))
+    assert first.throttled_units > 0
+    assert all_days.throttled_units == first.throttled_units, "half of the capacity, and a bucket that lasts"
+
+
+def test_daily_jump_of_a_table_with_short_bursts_throttles_less_than_with_target_tracking() -> None:
+    day = [750 if 540 <= minute < 600 else 300 for minute in range(1440)]
+    setup = replace(table(tracked(low=10, target=70)), burst_seconds=120)
+
+    def throttled_later(policy: str) -> float:
+        first, all_days = (run_policy(policy, setup, writes(*day * days)).throttled_units for days in (1, 3))
+        return all_days - first
+
+    assert 0 < throttled_later("highwater-direct") < throttled_later("native:70")
 
 
 def test_direct_mode_stays_within_the_days_decreases() -> None:

@@ -19,8 +19,9 @@ from highwater_lab.simulation import Run, TableSetup
 from highwater_lab.traffic import Traffic
 from tests.simulation.tables import START, table, tracked, writes
 
-# three hours: 90 units a second, and from minute 60 on forty minutes of a load of 3,000
-LOAD = writes(*[90] * 60, *[3_000] * 40, *[90] * 80)
+# three hours: 60 units a second, for which a new table needs less than its floor of 100, and from minute 60 on forty
+# minutes of a load of 3,000
+LOAD = writes(*[60] * 60, *[3_000] * 40, *[60] * 80)
 JOB_AT = START + timedelta(minutes=56)
 
 

@@ -124,12 +124,12 @@ def test_first_screen_has_verdict_dates_and_dollars(
     declared = rehearsal.declared
     assert page.inner_text(".verdict") == (
         f"As declared, Orders </script><b> costs ${declared.bill.per_month:,.0f} a month and throttles "
-        f"{share_text(declared)} of the requested units (14 minutes, worst Mon 2026-11-02 01:00 UTC, Sun 20:00 "
+        f"{share_text(declared)} of the requested units (20 minutes, worst Mon 2026-11-02 01:00 UTC, Sun 20:00 "
         f"America/New_York). No compared policy costs less without throttling more."
     )
     assert page.inner_text(".verdict + p") == (
         "240 minutes, Mon 2026-11-02 00:00 UTC, Sun 19:00 America/New_York to Mon 2026-11-02 04:00 UTC, Sun 23:00 "
-        "America/New_York; prices of us-east-1, 2026-11; without AWS Config: at most 5,475 items a month, 16.43 USD, "
+        "America/New_York; prices of us-east-1, 2026-11; without AWS Config: at most 7,300 items a month, 21.90 USD, "
         "if it records the account; --config-recorder adds them."
     )
     for selector in (".verdict", ".verdict + p", "tr[data-row='0'] td:nth-child(2)", "#policies th:nth-child(2)"):

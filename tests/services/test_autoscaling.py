@@ -92,8 +92,8 @@ def test_tracking_moves_within_the_bounds_and_rests_in_its_cooldown() -> None:
     assert target.tracked(tracking, busy, 1, 100, AT + 300) == (Alarm.HIGH, 130)
 
 
-def test_datapoints_are_acted_on_when_they_have_come_and_alarms_were_judged() -> None:
-    timing = Timing(metric_delay=150, alarm_latency=10)
+def test_datapoints_are_acted_on_when_they_have_come_and_alarms_have_acted() -> None:
+    timing = Timing(metric_delay=150, alarm_latency=10, autoscaling_reaction=27)
     # minute 6 ends at 420 s; its datapoint is there at 570 s
-    assert (timing.newest_minute(579), timing.newest_minute(580)) == (5, 6)
-    assert timing.acting_second == 580 % 60
+    assert (timing.newest_minute(606), timing.newest_minute(607)) == (5, 6)
+    assert (timing.alarm_second, timing.autoscaling_second) == (580 % 60, 607 % 60)

@@ -38,12 +38,12 @@ def test_rise_comes_45_seconds_after_the_second_datapoint() -> None:
 
 
 def test_delays_add_up() -> None:
-    timing = Timing(metric_delay=61, alarm_latency=3, autoscaling_update=5)
+    timing = Timing(metric_delay=61, alarm_latency=3, autoscaling_reaction=11, autoscaling_update=5)
     from highwater_lab.policies.declared import Declared
     from highwater_lab.simulation import simulate
 
     run = simulate(table(tracked(low=100)), writes(*[50] * 5, *[95] * 10), Declared(), timing=timing)
-    assert _changes(run) == [(420 + 61 + 3 + 5, 136)]
+    assert _changes(run) == [(420 + 61 + 3 + 11 + 5, 136)]
 
 
 def test_steps_follow_what_was_consumed_and_not_what_was_asked_for() -> None:
@@ -80,10 +80,10 @@ def test_cooldown_keeps_a_second_scale_in_away() -> None:
     assert without[1] - without[0] < 3_600
 
 
-def test_scheduled_action_raises_ten_seconds_late_and_is_there_after_45() -> None:
+def test_scheduled_action_raises_ten_seconds_late_and_is_there_after_15() -> None:
     actions = (_at("at(2026-11-03T10:07:00)", 900, 2_000, "load"),)
     run = run_policy("declared", table(tracked(low=100, actions=actions)), writes(*[5] * 12))
-    assert _changes(run) == [(7 * 60 + 45, 900)]
+    assert _changes(run) == [(7 * 60 + 15, 900)]
     assert run.target(WRITE).bounds == ((0, 100, 40_000), (7 * 60 + 10, 900, 2_000))
     assert [e.text for e in run.events] == [
         "scheduled action 'load': floor 900, ceiling 2,000",
@@ -104,8 +104,8 @@ def test_scheduled_actions_of_reads_and_writes_at_once_both_come() -> None:
     from dataclasses import replace
 
     run = run_policy("declared", replace(setup, resources=(both,)), writes(*[5] * 12))
-    assert _changes(run, Dimension.READ) == [(7 * 60 + 45, 900)]
-    assert _changes(run) == [(7 * 60 + 80, 900)], "one after the other: the table is being changed"
+    assert _changes(run, Dimension.READ) == [(7 * 60 + 15, 900)]
+    assert _changes(run) == [(7 * 60 + 20, 900)], "one after the other: the table is being changed"
 
 
 def test_crossed_bounds_fail_and_say_so() -> None:

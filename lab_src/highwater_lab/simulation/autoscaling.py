@@ -23,7 +23,8 @@ class SimulatedAutoScaling:
         self._tracked = [target for target in table.targets if target.tracking is not None]
         # the second of the minute in which a datapoint comes, and how many minutes ago its own began
         self._offset = timing.metric_delay % 60
-        self._minutes_late = -timing.newest_minute(self._offset + timing.alarm_latency)
+        self._latency = timing.alarm_latency + timing.autoscaling_reaction
+        self._minutes_late = -timing.newest_minute(self._offset + self._latency)
         for resource in table.setup.resources:
             if not table.setup.is_on_demand:
                 for target in table.targets:
@@ -62,7 +63,7 @@ class SimulatedAutoScaling:
                 continue
             alarm = tracking.alarm(target.consumed, newest, units)
             if alarm is not None and units != (target.floor if alarm is Alarm.LOW else target.ceiling):
-                at = minute * 60 + self._offset + self._timing.alarm_latency
+                at = minute * 60 + self._offset + self._latency
                 self._table.at(at, self._reaction(target, newest))
 
     def set_bounds(self, at: int, index: str | None, dimension: Dimension, bounds: Bounds, why: str) -> None:

@@ -96,7 +96,8 @@ _REFUSED_SLOTS: Final = 6
 # A bucket of a minute is full again, or empty, after less than this at any rate that matters.
 _LEVEL_MINUTES: Final = 60
 # From the end of one slot until the capacity is there that is asked for after the next: ten seconds for the slot, about
-# five for pulses and the wake-up, two for UpdateTable, 35 for auto scaling (docs/model.md), minutes for new partitions.
+# five for pulses and the wake-up, two for UpdateTable, minutes for new partitions (docs/model.md). For auto scaling,
+# 35: its activities last about as long, though capacity was there after five in small tables (decision 41).
 HELP_SECONDS: Final = {Mode.FLOOR: 50, Mode.DIRECT: 17}
 HELP_ABOVE_MARK_SECONDS: Final = 310
 

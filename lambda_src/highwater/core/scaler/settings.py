@@ -40,11 +40,12 @@ class ScalerSettings:
         mode: What is moved.
         target_percent: Demand in percent of capacity: capacity is the peak of the last *hold* divided by this.
         hold: How long a peak counts. It counts longer within an hour that is paid for anyway.
-        cautious_target_percent: The same for a table that jumped lately, so that it has headroom for the next jump.
+        cautious_target_percent: The same for a table that jumped lately, or of which less than an hour is known, so
+            that it has headroom for the next jump.
         jump_percent: Consumption jumps where four minutes average more than this share of the highest of the fifteen
             minutes before.
         forecast_target_percent: Capacity for the next hour is what it brought yesterday divided by this; `None` for no
-            forecast.
+            forecast. Above 100, the burst bucket serves the rest until consumption itself raises capacity.
         pulsed_target_percent: For a table whose fleet reports pulses: the highest average of ten minutes in percent of
             capacity. A shorter peak is served by the burst bucket, or met when it comes; caution and forecast are not
             needed.
@@ -60,7 +61,7 @@ class ScalerSettings:
     mode: Mode = Mode.FLOOR
     target_percent: int = 100
     hold: timedelta = timedelta(minutes=30)
-    cautious_target_percent: int = 68
+    cautious_target_percent: int = 70
     jump_percent: int = 160
     forecast_target_percent: int | None = None
     pulsed_target_percent: int = 100
@@ -87,7 +88,7 @@ class ScalerSettings:
     @classmethod
     def direct(cls) -> ScalerSettings:
         """The defaults for tables that nothing else scales."""
-        return cls(mode=Mode.DIRECT, target_percent=95, forecast_target_percent=120)
+        return cls(mode=Mode.DIRECT, target_percent=98, cautious_target_percent=62, forecast_target_percent=200)
 
     @classmethod
     def of(cls, mode: Mode) -> ScalerSettings:

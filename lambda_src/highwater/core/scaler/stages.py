@@ -257,6 +257,8 @@ _CLIMB_MINUTES = {Mode.FLOOR: 8, Mode.DIRECT: 5}
 # Caution is for tables that jump now and then. One that jumps more often, once an hour say, has its peaks held longer.
 _MOST_JUMPS = 4
 _HOLD_OF_FREQUENT_JUMPS = timedelta(hours=1)
+# A table whose oldest datapoint is younger may be one that jumps, so it has the headroom of one.
+_NEW_MINUTES = 60
 # A value that would fall by less stays: each change is a call, and in DIRECT mode one of the day's decreases.
 _TOLERANCE_PERCENT = 3
 # From this minute of the hour on, capacity of a target in FLOOR mode is lowered to its floor. Each table has one full
@@ -275,9 +277,10 @@ def decide(
 
     1. demand: the units asked for in each minute, throttled requests included;
     2. proposal: the highest of capacity for the peak of the last minutes, for a climb that goes on, for the next jump
-       of a table that jumps, and for yesterday's next minutes (forecast). Spikes that came before and that the burst
-       bucket serves are left to it. For a fleet whose pulses cover enough of CloudWatch's count, it is capacity for
-       the highest average of ten minutes, and for peaks above it as far as the bucket does not serve them;
+       of a table that jumps, or of which less than an hour is known, and for yesterday's next minutes (forecast).
+       Spikes that came before and that the burst bucket serves are left to it. For a fleet whose pulses cover enough
+       of CloudWatch's count, it is capacity for the highest average of ten minutes, and for peaks above it as far as
+       the bucket does not serve them;
     3. step: at most so many times what was consumed, as throttles may be more retries than thought;
     4. bucket: raised to the demand in the fleet's pulses where the burst bucket would not last until a raise takes
        effect, unless the surge is like earlier ones that the bucket served; where it would last, nothing is raised,
@@ -378,15 +381,22 @@ def _follow_climb(settings: ScalerSettings, demand: Sequence[int | None], seen: 
 def _expect_jump(
     settings: ScalerSettings, demand: Sequence[int | None], seen: Observation, state: TargetState, now: datetime
 ) -> Proposal | None:
-    """Capacity for the next jump of a table that jumped lately; `None` for any other table."""
+    """Capacity for the next jump of a table that jumped lately, or that is too new to say; `None` for any other."""
     jumps = count_jumps(seen.known_units, JUMP_HISTORY // _MINUTE, settings.jump_percent)
-    if not jumps:
+    if not jumps and not _is_new(seen):
         return None
     if jumps > _MOST_JUMPS:
         minutes = minutes_that_count(settings, _HOLD_OF_FREQUENT_JUMPS, now)
         proposal = capacity_for_window(demand, seen, minutes, settings.target_percent)
         return replace(proposal, reason=f"{proposal.reason}, after {jumps} jumps")
     return _be_cautious(settings, demand, seen, state, now, jumps)
+
+
+def _is_new(seen: Observation) -> bool:
+    """Whether the oldest datapoint that is known of the table is less than an hour before the newest."""
+    known = seen.known_units
+    oldest = next((at for at, units in enumerate(known) if units is not None), len(known))
+    return len(known) - oldest < _NEW_MINUTES
 
 
 def _be_cautious(
@@ -400,7 +410,8 @@ def _be_cautious(
     """Headroom over the demand of now, so that the burst bucket outlasts the next jump until help comes."""
     minutes = minutes_that_count(settings, _MINUTE, now)
     proposal = capacity_for_window(demand, seen, minutes, settings.cautious_target_percent)
-    reason = f"{proposal.reason}, cautious after {jumps} {'jump' if jumps == 1 else 'jumps'}"
+    why = f"after {jumps} {'jump' if jumps == 1 else 'jumps'}" if jumps else "as less than an hour is known"
+    reason = f"{proposal.reason}, cautious {why}"
     current = state.current_without_boosts
     if now.minute >= settings.lower_from_minute and proposal.units > current:
         # headroom for the few minutes that are left would be billed for the whole hour
