@@ -119,8 +119,10 @@ def run_settings(trace: Trace, name: str, settings: ScalerSettings | None, burst
 
     *burst_seconds* are what the table's burst bucket keeps; by default what is documented.
     """
-    setup, policy = make_setup(trace), find_policy(BASE)
-    if settings is not None:
+    setup = make_setup(trace)
+    if settings is None:
+        policy = find_policy(BASE)
+    else:
         policy = (HighwaterFloor if settings.mode is Mode.FLOOR else HighwaterDirect)(settings=settings)
     if burst_seconds is not None:
         setup = replace(setup, burst_seconds=burst_seconds)
@@ -157,7 +159,7 @@ def find_dropped(rows: Sequence[Row]) -> dict[str, Value]:
 def settings_of(given: str) -> ScalerSettings:
     """Return the settings of `direct:target_percent=95,forecast_target_percent=none`; raises `ValueError` for others.
 
-    All can be given that are a whole number.
+    Only settings that are whole numbers can be given.
     """
     mode, _, values = given.partition(":")
     if mode not in MODES:

@@ -394,9 +394,7 @@ def _expect_jump(
 
 def _is_new(seen: Observation) -> bool:
     """Whether the oldest datapoint that is known of the table is less than an hour before the newest."""
-    known = seen.known_units
-    oldest = next((at for at, units in enumerate(known) if units is not None), len(known))
-    return len(known) - oldest < _NEW_MINUTES
+    return all(units is None for units in seen.known_units[: 1 - _NEW_MINUTES])
 
 
 def _be_cautious(
