@@ -155,8 +155,23 @@ def test_drain_under_way_is_expected_to_be_like_the_largest_of_the_last_three() 
     assert expected_drain(before, [900, 900], 11) is None, "spikes took a minute"
     assert expected_drain([*before, 900], [], 11) == 2_904 - 240, "what it took until CloudWatch's newest minute"
     assert expected_drain([BASE] * 60, [700], 11) is None, "the first"
+    assert expected_drain([BASE] * 60, [BASE], 11) is None, "there is none"
     small, large = [*[BASE] * 20, 700], [*[BASE] * 20, SPIKE]
     assert [expected_drain([*large, *small * times, BASE], [], 11) for times in (2, 3)] == [2_904, 44]
+
+
+def test_drain_within_minutes_is_expected_to_be_like_those_above_the_hours_average() -> None:
+    # 900 units in a minute of each ten are within a capacity of 15 a second, whatever their highest second was
+    before = [*[BASE] * 5, 900, *[BASE] * 4] * 6
+    # the average is 11 a second: 240 units above it, and a tenth
+    assert expected_drain(before, [], 15) == 264
+    assert expected_drain(before, [660 + 264], 15) == 264
+    assert expected_drain(before, [660 + 265], 15) is None, "it is larger"
+    assert expected_drain(before, [700, 700], 15) is None, "they took a minute"
+    # minutes above the capacity count alone, where there are any
+    assert expected_drain([*before, 930, *[BASE] * 5], [], 15) == 33
+    assert is_expected_so_far(before, [900], 15, 60)
+    assert not is_expected_so_far(before, [900], 15, 17), "it would not hold them"
 
 
 def test_drain_under_way_is_left_to_the_bucket_as_far_as_it_is_filled() -> None:

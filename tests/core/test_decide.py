@@ -446,6 +446,21 @@ def test_table_of_which_less_than_an_hour_is_known_has_headroom(minutes: int, wa
     assert decision.reason.endswith(why)
 
 
+def test_headroom_of_a_table_that_is_new_is_over_its_average_and_not_over_a_spike() -> None:
+    # 300 units/s are 95 % of 316 and 75 % of 400
+    spike: list[int | None] = [*[100 * 60] * 5, 300 * 60, *[100 * 60] * 4]
+    assert decide(FLOOR, state(100), seen(spike), now=NOW).wanted == 316
+    # a minute of 114 makes ten of 102 on average: 75 % of 136
+    noise: list[int | None] = [*[100 * 60] * 25, 114 * 60, *[100 * 60] * 4]
+    above = decide(FLOOR, state(200), seen(noise, now=LATE), now=LATE)
+    assert above.reason == "average of 102 units/s at 75 %, cautious as less than an hour is known"
+    assert above.wanted == 136
+    late = decide(FLOOR, state(130), seen(noise, now=LATE), now=LATE)
+    assert late.reason == f"{above.reason}, though not above 130 so late in an hour"
+    begun = decide(FLOOR, state(100), seen([95 * 60] * 3), now=NOW)
+    assert (begun.wanted, begun.reason[:20]) == (127, "average of 95 units/")
+
+
 def test_table_without_any_datapoint_asks_for_nothing() -> None:
     assert decide(FLOOR, state(100), Observation.nothing(), now=NOW).wanted == 0
 

@@ -55,6 +55,16 @@ def test_surge_that_the_bucket_outlasts_buys_nothing() -> None:
     assert decided(pulsed(steady(100), told(*[1_000] * (_SINCE - 1), 2_400)), FLOOR).granted == 120
 
 
+def test_capacity_below_the_average_of_the_last_hour_is_raised_to_it_while_the_bucket_lasts() -> None:
+    # 130 units/s in one minute of ten and 100 in the others: 103 on average, and 106 fill the bucket between them
+    seen = pulsed(steady(100, last=[*[6_000] * 4, 7_800, *[6_000] * 5] * 6), told(*[1_000] * _SINCE))
+    decision = decided(seen, current=102)
+    assert (decision.wanted, decision.granted) == (106, 103)
+    sentence = "the burst bucket outlasts the 103 units/s that the fleet asks for"
+    assert reasons(decision) == [(LimitCode.BUCKET, sentence)]
+    assert decided(seen, current=104).granted == 104
+
+
 # 600 units a second, for a minute in each of three half hours
 _SPIKY = steady(100, last=[36_000, *[6_000] * 29] * 3)
 

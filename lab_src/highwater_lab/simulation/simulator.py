@@ -23,31 +23,32 @@ from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetu
 from highwater_lab.simulation.table import SimulatedTable, rates_of
 from highwater_lab.traffic.series import Traffic
 
-# What AWS and the CDK take where nothing is said, and what a poller's table starts with
+# What AWS and the CDK take where nothing is said
 _USUAL_TARGET_PERCENT = 70
 
 
-def opening(setup: TableSetup, traffic: Traffic) -> TableSetup:
+def opening(setup: TableSetup, traffic: Traffic, *, is_polled: bool = False) -> TableSetup:
     """The setup with the bounds that its schedule leaves at the start, and capacity to suit the first minute.
 
     Capacity that no policy scales stays as it is, but for the bounds; other starts at the first minute's demand over
-    the target, within them.
+    the target of target tracking, within them. With a policy that polls that target is 70 % in every mode, so that all
+    policies with a scaler start alike, and as native target tracking does.
     """
     if not setup.starts_settled:
         return setup
     resources = (
-        each.with_targets(*(_open_target(each, dimension, traffic) for dimension in Dimension))
+        each.with_targets(*(_open_target(each, dimension, traffic, is_polled=is_polled) for dimension in Dimension))
         for each in setup.resources
     )
     return replace(setup, resources=tuple(resources))
 
 
-def _open_target(resource: ResourceSetup, dimension: Dimension, traffic: Traffic) -> TargetSetup:
+def _open_target(resource: ResourceSetup, dimension: Dimension, traffic: Traffic, *, is_polled: bool) -> TargetSetup:
     target = resource.target(dimension)
     floor, ceiling = bounds_before(target.actions, int(traffic.start.timestamp()), target.min, target.max)
     if not target.is_scaled:
         return replace(target, min=floor, max=ceiling, units=min(max(target.units, floor), ceiling))
-    percent = target.tracking.target_percent if target.tracking else _USUAL_TARGET_PERCENT
+    percent = _USUAL_TARGET_PERCENT if is_polled or target.tracking is None else target.tracking.target_percent
     rates = rates_of(traffic, resource, dimension)
     demand = -(-sum(rates[: 60 // traffic.bin_seconds]) * traffic.bin_seconds // 3600) if rates else 0
     units = min(max(-(-demand * 100 // percent), floor, 1), ceiling)
@@ -75,7 +76,7 @@ def simulate(
     """
     timing = timing or Timing()
     served = drained(setup, traffic)
-    opened = opening(policy.arrange(setup, served), served)
+    opened = opening(policy.arrange(setup, served), served, is_polled=bool(policy.period_seconds))
     table = SimulatedTable(opened, served, timing.heat_split_minutes)
     autoscaling = SimulatedAutoScaling(table, timing)
     poller = _Poller(table, autoscaling, policy, timing) if policy.period_seconds else None

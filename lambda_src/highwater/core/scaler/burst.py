@@ -254,7 +254,9 @@ def is_expected(consumed: Sequence[int | None], capacity_units: int, burst_secon
 def expected_drain(consumed: Sequence[int | None], later: Sequence[int], capacity_units: int) -> int | None:
     """Return the units that the drain under way will take from the bucket after the minutes *consumed*.
 
-    It is expected to take as much as the largest of the last three, and a tenth more.
+    It is expected to take as much as the largest of the last three, and a tenth more. Where no minute was above the
+    capacity, its seconds may have been, as for a spike of ten: then drains are those above the average of the last
+    hour. A full bucket serves these, however short they are, since no minute asked for more than it holds.
 
     Args:
         consumed: Units consumed in each minute that CloudWatch has, oldest first.
@@ -265,10 +267,14 @@ def expected_drain(consumed: Sequence[int | None], later: Sequence[int], capacit
         `None` for a drain that is larger or longer than these three, or if there were none that were over within ten
         minutes.
     """
+    found = drains(consumed, capacity_units)
+    if not found:
+        capacity_units = min(capacity_units, highest_average(consumed[-_FILLED_MINUTES:]))
+        found = drains(consumed, capacity_units)
     newest = consumed[-_SPIKE_MINUTES:]
     taken, _ = _drain_so_far(newest, capacity_units)
     excess, minutes = _drain_so_far((*newest, *later), capacity_units)
-    most = _most_of(drains(consumed, capacity_units)[-_SPIKES_BEFORE:], BucketDrain(excess, minutes, 0, 0))
+    most = _most_of(found[-_SPIKES_BEFORE:], BucketDrain(excess, minutes, 0, 0))
     return None if most is None else most - taken
 
 

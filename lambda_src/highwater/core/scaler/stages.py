@@ -161,6 +161,8 @@ PULSED_HOLD: Final = timedelta(minutes=10)
 _LOWERED_SECONDS: Final = 60
 # What is lowered is not far below what the fleet asks for now, or it is raised again as soon as the bucket is empty.
 _LOWERED_TARGET_PERCENT: Final = 120
+# For as long the bucket is expected to give back what it was given.
+_HOUR_MINUTES: Final = 60
 # Throttles of so many newest minutes say that the burst bucket is emptier than pulses let believe.
 _THROTTLED_MINUTES: Final = 8
 
@@ -200,7 +202,11 @@ def _most(seen: Observation) -> int:
 
 
 def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, seen: Observation, fresh: Fresh) -> None:
-    """Raise to what the fleet asks for where the burst bucket would not last until help is there, and only there."""
+    """Raise to what the fleet asks for where the burst bucket would not last until help is there.
+
+    Where it would, capacity is raised to the last hour's average at most: the bucket only lends, and a raise that comes
+    before it is empty is smaller.
+    """
     seconds = help_seconds(settings.mode, fresh.rate, state.mark_units)
     capacity, now_at = state.capacity_units, f"{fresh.rate:,} units/s"
     enough = _enough(fresh.rate, seen, is_refused=fresh.is_refused)
@@ -212,7 +218,7 @@ def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, se
         why = "requests were refused" if fresh.is_refused else f"the burst bucket does not last {seconds} s"
         answer.become(max(answer.units, enough), LimitCode.BUCKET, f"the fleet asks for {now_at} and {why}")
     elif fresh.coverage_percent is not None and not is_throttled and fresh.lasts_as_counted(capacity, seconds):
-        not_above = max(capacity, state.current_without_boosts)
+        not_above = max(capacity, state.current_without_boosts, _average_of_hour(seen))
         sentence = f"the burst bucket outlasts the {now_at} that the fleet asks for"
         answer.become(min(answer.units, not_above), LimitCode.BUCKET, sentence)
     if fresh.was_refused:
@@ -222,6 +228,11 @@ def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, se
     if answer.units < min(capacity, least):
         sentence = f"with less, the burst bucket would not outlast the {now_at} that the fleet asks for"
         answer.become(min(capacity, least), LimitCode.BUCKET, sentence)
+
+
+def _average_of_hour(seen: Observation) -> int:
+    """The average of the last hour in units per second: less than that drains the bucket hour by hour."""
+    return -(-sum(units or 0 for units in seen.known_units[-_HOUR_MINUTES:]) // (60 * _HOUR_MINUTES))
 
 
 def _enough(rate: int, seen: Observation, *, is_refused: bool) -> int:
@@ -259,6 +270,8 @@ _MOST_JUMPS = 4
 _HOLD_OF_FREQUENT_JUMPS = timedelta(hours=1)
 # A table whose oldest datapoint is younger may be one that jumps, so it has the headroom of one.
 _NEW_MINUTES = 60
+# What is known of it is averaged over so many minutes, so that a first spike is no level to jump from.
+_AVERAGED_MINUTES = 10
 # A value that would fall by less stays: each change is a call, and in DIRECT mode one of the day's decreases.
 _TOLERANCE_PERCENT = 3
 # From this minute of the hour on, capacity of a target in FLOOR mode is lowered to its floor. Each table has one full
@@ -383,13 +396,24 @@ def _expect_jump(
 ) -> Proposal | None:
     """Capacity for the next jump of a table that jumped lately, or that is too new to say; `None` for any other."""
     jumps = count_jumps(seen.known_units, JUMP_HISTORY // _MINUTE, settings.jump_percent)
-    if not jumps and not _is_new(seen):
-        return None
     if jumps > _MOST_JUMPS:
         minutes = minutes_that_count(settings, _HOLD_OF_FREQUENT_JUMPS, now)
         proposal = capacity_for_window(demand, seen, minutes, settings.target_percent)
         return replace(proposal, reason=f"{proposal.reason}, after {jumps} jumps")
-    return _be_cautious(settings, demand, seen, state, now, jumps)
+    percent = settings.cautious_target_percent
+    if jumps:
+        proposal = capacity_for_window(demand, seen, minutes_that_count(settings, _MINUTE, now), percent)
+        reason = f"{proposal.reason}, cautious after {jumps} {'jump' if jumps == 1 else 'jumps'}"
+    elif _is_new(seen):
+        proposal = _capacity_for_average(demand, seen, percent)
+        reason = f"{proposal.reason}, cautious as less than an hour is known"
+    else:
+        return None
+    current = state.current_without_boosts
+    if now.minute >= settings.lower_from_minute and proposal.units > current:
+        # headroom for the few minutes that are left would be billed for the whole hour
+        return Proposal(current, proposal.most, f"{reason}, though not above {current:,} so late in an hour")
+    return replace(proposal, reason=reason)
 
 
 def _is_new(seen: Observation) -> bool:
@@ -397,24 +421,12 @@ def _is_new(seen: Observation) -> bool:
     return all(units is None for units in seen.known_units[: 1 - _NEW_MINUTES])
 
 
-def _be_cautious(
-    settings: ScalerSettings,
-    demand: Sequence[int | None],
-    seen: Observation,
-    state: TargetState,
-    now: datetime,
-    jumps: int,
-) -> Proposal:
-    """Headroom over the demand of now, so that the burst bucket outlasts the next jump until help comes."""
-    minutes = minutes_that_count(settings, _MINUTE, now)
-    proposal = capacity_for_window(demand, seen, minutes, settings.cautious_target_percent)
-    why = f"after {jumps} {'jump' if jumps == 1 else 'jumps'}" if jumps else "as less than an hour is known"
-    reason = f"{proposal.reason}, cautious {why}"
-    current = state.current_without_boosts
-    if now.minute >= settings.lower_from_minute and proposal.units > current:
-        # headroom for the few minutes that are left would be billed for the whole hour
-        return Proposal(current, proposal.most, f"{reason}, though not above {current:,} so late in an hour")
-    return replace(proposal, reason=reason)
+def _capacity_for_average(demand: Sequence[int | None], seen: Observation, percent: int) -> Proposal:
+    """Capacity of which the highest average of the last known minutes is *percent*: headroom over no spike."""
+    # minutes whose consumption is still to come are no minutes without any
+    average = highest_average(demand[: len(demand) - seen.pending_minutes][-_AVERAGED_MINUTES:])
+    units = -(-average * 100 // percent)
+    return Proposal(units, units, f"average of {average:,} units/s at {percent} %")
 
 
 def _forecast(
