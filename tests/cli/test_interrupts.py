@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -77,6 +78,14 @@ hear_interrupts()
 Broken()
 print("went on")
 """
+
+
+@pytest.fixture(autouse=True)
+def interrupts() -> Iterator[None]:
+    """Programs that a test starts hear Ctrl-C, also where the tests themselves run in a shell's background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def _run(code: str, *arguments: str, is_in_background: bool = False) -> tuple[int, str, str]:
