@@ -169,7 +169,7 @@ benchmark-modes: setup ## Hours on demand as a policy that the days before choos
 	@$(BIN)/python -m research.modes $(if $(TRACES),--traces $(TRACES))
 
 .PHONY: benchmark-pulses
-benchmark-pulses: setup ## Fleets that tell what they ask for: coverage, lateness, shorter bursts (offline, free; ten minutes). TRACES=folder
+benchmark-pulses: setup ## Fleets that tell what they ask for: coverage, lateness, shorter bursts (offline, free; twenty minutes). TRACES=folder
 	@$(BIN)/python -m research.pulses $(if $(TRACES),--traces $(TRACES))
 
 .PHONY: benchmark-meter

@@ -160,10 +160,10 @@ def test_drain_under_way_is_expected_to_be_like_the_largest_of_the_last_three() 
     assert [expected_drain([*large, *small * times, BASE], [], 11) for times in (2, 3)] == [2_904, 44]
 
 
-def test_drain_within_minutes_is_expected_to_be_like_those_above_the_hours_average() -> None:
+def test_drain_within_minutes_is_expected_to_be_like_those_above_the_hours_highest_average() -> None:
     # 900 units in a minute of each ten are within a capacity of 15 a second, whatever their highest second was
     before = [*[BASE] * 5, 900, *[BASE] * 4] * 6
-    # the average is 11 a second: 240 units above it, and a tenth
+    # the average of ten minutes is 11 a second: 240 units above it, and a tenth
     assert expected_drain(before, [], 15) == 264
     assert expected_drain(before, [660 + 264], 15) == 264
     assert expected_drain(before, [660 + 265], 15) is None, "it is larger"

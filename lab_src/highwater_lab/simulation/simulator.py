@@ -30,9 +30,9 @@ _USUAL_TARGET_PERCENT = 70
 def opening(setup: TableSetup, traffic: Traffic, *, is_polled: bool = False) -> TableSetup:
     """The setup with the bounds that its schedule leaves at the start, and capacity to suit the first minute.
 
-    Capacity that no policy scales stays as it is, but for the bounds; other starts at the first minute's demand over
-    the target of target tracking, within them. With a policy that polls that target is 70 % in every mode, so that all
-    policies with a scaler start alike, and as native target tracking does.
+    Capacity that no policy scales stays as it is, but for the bounds; other capacity starts at the first minute's
+    demand over the target utilization, within them. Where the policy polls, that is 70 % whatever it gives target
+    tracking, so that all scalers start with the capacity that native:70 has.
     """
     if not setup.starts_settled:
         return setup
@@ -69,8 +69,8 @@ def simulate(
 ) -> Run:
     """Run *traffic* against the table as *policy* has it, and record every minute.
 
-    The table starts settled: with the bounds of its schedule at that time, the capacity that its policy would hold for
-    the first minute, and full buckets. Throttled requests are not sent again, except by jobs and by a queue. *progress*
+    The table starts settled: with the bounds of its schedule at that time, capacity for the first minute (`opening`),
+    and full buckets. Throttled requests are not sent again, except by jobs and by a queue. *progress*
     is called once a simulated day with the minutes done and all minutes. The same input gives the same run, to the last
     quantum.
     """

@@ -254,9 +254,10 @@ def is_expected(consumed: Sequence[int | None], capacity_units: int, burst_secon
 def expected_drain(consumed: Sequence[int | None], later: Sequence[int], capacity_units: int) -> int | None:
     """Return the units that the drain under way will take from the bucket after the minutes *consumed*.
 
-    It is expected to take as much as the largest of the last three, and a tenth more. Where no minute was above the
-    capacity, its seconds may have been, as for a spike of ten: then drains are those above the average of the last
-    hour. A full bucket serves these, however short they are, since no minute asked for more than it holds.
+    It is expected to take as much as the largest of the last three, and a tenth more. Where no known minute was above
+    the capacity, some of its seconds may have been, as in a spike of ten seconds. Then it is compared with the drains
+    above the last hour's highest average of ten minutes. A full bucket serves such a spike, however short, as it holds
+    at least a minute of capacity.
 
     Args:
         consumed: Units consumed in each minute that CloudWatch has, oldest first.

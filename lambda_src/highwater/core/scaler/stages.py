@@ -161,7 +161,7 @@ PULSED_HOLD: Final = timedelta(minutes=10)
 _LOWERED_SECONDS: Final = 60
 # What is lowered is not far below what the fleet asks for now, or it is raised again as soon as the bucket is empty.
 _LOWERED_TARGET_PERCENT: Final = 120
-# For as long the bucket is expected to give back what it was given.
+# Less capacity than the average of so many minutes empties the burst bucket sooner or later.
 _HOUR_MINUTES: Final = 60
 # Throttles of so many newest minutes say that the burst bucket is emptier than pulses let believe.
 _THROTTLED_MINUTES: Final = 8
@@ -204,8 +204,8 @@ def _most(seen: Observation) -> int:
 def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, seen: Observation, fresh: Fresh) -> None:
     """Raise to what the fleet asks for where the burst bucket would not last until help is there.
 
-    Where it would, capacity is raised to the last hour's average at most: the bucket only lends, and a raise that comes
-    before it is empty is smaller.
+    Where it would, nothing is raised above the last hour's average: capacity below that empties the bucket in the end,
+    and the raise that is then necessary is larger.
     """
     seconds = help_seconds(settings.mode, fresh.rate, state.mark_units)
     capacity, now_at = state.capacity_units, f"{fresh.rate:,} units/s"
@@ -231,7 +231,7 @@ def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, se
 
 
 def _average_of_hour(seen: Observation) -> int:
-    """The average of the last hour in units per second: less than that drains the bucket hour by hour."""
+    """Return what was consumed in the last hour, in units per second; minutes that are not known count as none."""
     return -(-sum(units or 0 for units in seen.known_units[-_HOUR_MINUTES:]) // (60 * _HOUR_MINUTES))
 
 
@@ -296,8 +296,8 @@ def decide(
        the bucket does not serve them;
     3. step: at most so many times what was consumed, as throttles may be more retries than thought;
     4. bucket: raised to the demand in the fleet's pulses where the burst bucket would not last until a raise takes
-       effect, unless the surge is like earlier ones that the bucket served; where it would last, nothing is raised,
-       and lowered only as far as it still lasts;
+       effect, unless the surge is like earlier ones that the bucket served; where it would last, nothing is raised
+       above the last hour's average, and lowered only as far as the bucket still lasts;
     5. regret: no more than target tracking would have, where the last day cost clearly more than that, for throttles
        that are not worth it; within an hour that is paid for, nothing is lowered for it, and a surge that is larger or
        longer than the last spikes is met;
@@ -422,7 +422,7 @@ def _is_new(seen: Observation) -> bool:
 
 
 def _capacity_for_average(demand: Sequence[int | None], seen: Observation, percent: int) -> Proposal:
-    """Capacity of which the highest average of the last known minutes is *percent*: headroom over no spike."""
+    """Capacity of which the average of the last ten known minutes is *percent*, so that a spike adds no headroom."""
     # minutes whose consumption is still to come are no minutes without any
     average = highest_average(demand[: len(demand) - seen.pending_minutes][-_AVERAGED_MINUTES:])
     units = -(-average * 100 // percent)
