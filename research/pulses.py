@@ -1,9 +1,9 @@
 """What pulses buy, relative to native target tracking at 70 %: `make benchmark-pulses`.
 
 Over the serviceable traces of the scoreboard: with the defaults, where half the fleet or none of it tells, where
-pulses come half a minute late, where the burst bucket is shorter than documented, and at other targets; over those of
-at most a month also with seconds that are drawn at random within their minutes. Then each trace with the target that
-all others choose. For traces of your own give --traces FOLDER.
+pulses come half a minute late, where the burst bucket is shorter than documented, and lowered sooner; over those of at
+most a month also with seconds that are drawn at random within their minutes. Then each trace lowered from the minute
+that all others choose. For traces of your own give --traces FOLDER.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from highwater_lab.simulation import simulate
 from highwater_lab.simulation.fleet import Pulses
 
 SHORT_BURST_SECONDS: Final = 60
-TARGETS: Final = (100, 110, 120, 130)
+SOONER_MINUTE: Final = 50
 _LATE_SECONDS: Final = 25
 # of the traffic's `with_noise`; seconds take ten times as long to simulate as minutes
 NOISES: Final = (0.3, 0.6, 1.0)
@@ -41,7 +41,6 @@ class Variant:
         name: For the table.
         mode: Of the scaler.
         pulses: How the fleet tells.
-        target_percent: The pulsed target.
         lower_from_minute: From which minute of the hour capacity is lowered.
         burst_seconds: What the burst bucket keeps; `None` for what is documented.
         noise: The deviation of the seconds within a minute; 0 for none.
@@ -50,7 +49,6 @@ class Variant:
     name: str
     mode: Mode | None = None
     pulses: Pulses = _EVERYBODY
-    target_percent: int = ScalerSettings().pulsed_target_percent
     lower_from_minute: int = ScalerSettings().pulsed_lower_from_minute
     burst_seconds: int | None = None
     noise: float = 0.0
@@ -75,12 +73,7 @@ def variants() -> list[Variant]:
             Variant(f"{mode}, none of the fleet", mode, Pulses(coverage_percent=0)),
             Variant(f"{mode}, {_LATE_SECONDS + 5} s late", mode, Pulses(delay_seconds=_LATE_SECONDS)),
             Variant(f"{mode}, bursts of {short} s", mode, burst_seconds=short),
-            Variant(f"{mode}, lowered from minute 50", mode, lower_from_minute=50),
-        ]
-        found += [
-            Variant(f"{mode}, at {percent} %", mode, target_percent=percent)
-            for percent in TARGETS
-            if percent != ScalerSettings.of(mode).pulsed_target_percent
+            Variant(f"{mode}, lowered from minute {SOONER_MINUTE}", mode, lower_from_minute=SOONER_MINUTE),
         ]
         found += [Variant(f"{mode}, noise {noise}", mode, noise=noise) for noise in NOISES]
     return found
@@ -94,11 +87,7 @@ def run(trace: Trace, variant: Variant) -> Score:
     if variant.mode is None:
         policy = find_policy(BASE)
     else:
-        settings = replace(
-            ScalerSettings.of(variant.mode),
-            pulsed_target_percent=variant.target_percent,
-            pulsed_lower_from_minute=variant.lower_from_minute,
-        )
+        settings = replace(ScalerSettings.of(variant.mode), pulsed_lower_from_minute=variant.lower_from_minute)
         policy = _PULSES[variant.mode](settings=settings, pulses=variant.pulses)
     traffic = load(trace)
     if variant.noise:
@@ -153,9 +142,9 @@ def main(arguments: Sequence[str]) -> int:
         if variant.mode is not None:
             print(row(variant, served, scores))
     for mode in _PULSES:
-        targets = [v.name for v in found if v.mode is mode and v.pulses == _EVERYBODY and v.base == BASE]
-        (throttled, cost), _ = left_out(targets, served, scores)
-        print(f"{f'{mode}, target left out':28} {throttled:9.4f} {cost:7.4f}")
+        minutes = [v.name for v in found if v.mode is mode and v.pulses == _EVERYBODY and v.base == BASE]
+        (throttled, cost), _ = left_out(minutes, served, scores)
+        print(f"{f'{mode}, minute left out':28} {throttled:9.4f} {cost:7.4f}")
     return 0
 
 

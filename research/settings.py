@@ -42,7 +42,6 @@ Value: TypeAlias = int | timedelta | None
 WORTH: Final = 0.01
 # For each setting the values that switch its rule off; jumps of any rise, and none at all.
 NEUTRAL: Final[Mapping[str, tuple[Value, ...]]] = {
-    "target_percent": (100,),
     "hold": (timedelta(minutes=1),),
     "cautious_target_percent": (100,),
     "jump_percent": (101, 10_000),
@@ -157,7 +156,7 @@ def find_dropped(rows: Sequence[Row]) -> dict[str, Value]:
 
 
 def settings_of(given: str) -> ScalerSettings:
-    """Return the settings of `direct:target_percent=95,forecast_target_percent=none`; raises `ValueError` for others.
+    """Return the settings of `direct:jump_percent=130,forecast_target_percent=none`; raises `ValueError` for others.
 
     Only settings that are whole numbers can be given.
     """
@@ -178,7 +177,7 @@ def _given_settings(given: str) -> str:
     try:
         settings_of(given)
     except ValueError as wrong:
-        message = f"{given!r}: {wrong}; give for instance direct:target_percent=95,forecast_target_percent=120"
+        message = f"{given!r}: {wrong}; give for instance direct:jump_percent=130,forecast_target_percent=120"
         raise argparse.ArgumentTypeError(message) from None
     return given
 

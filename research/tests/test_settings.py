@@ -78,7 +78,7 @@ def test_folder_with_too_few_traces_is_misuse(tmp_path: Path) -> None:
 
 def test_every_setting_but_those_measured_elsewhere_has_a_neutral_value() -> None:
     # research.pulses measures what is for fleets that report, research.batches what a throttle is worth
-    others = {"mode", "pulsed_target_percent", "pulsed_lower_from_minute", "throttle_price_requests"}
+    others = {"mode", "pulsed_lower_from_minute", "throttle_price_requests"}
     assert set(NEUTRAL) == {field.name for field in fields(ScalerSettings)} - others
 
 
@@ -154,14 +154,14 @@ def test_setting_is_dropped_where_one_neutral_value_costs_too_little_in_both_mod
         _row(Mode.DIRECT, "jump_percent", 101, 0.001),
         _row(Mode.FLOOR, "jump_percent", 10_000, 0.002),
         _row(Mode.DIRECT, "jump_percent", 10_000, -0.01),
-        _row(Mode.FLOOR, "target_percent", 90, 0, throttles=0.3),
-        _row(Mode.FLOOR, "target_percent", 100, 0),
+        _row(Mode.FLOOR, "cautious_target_percent", 90, 0, throttles=0.3),
+        _row(Mode.FLOOR, "cautious_target_percent", 100, 0),
     ]
-    assert find_dropped(rows) == {"jump_percent": 10_000, "target_percent": 100}
+    assert find_dropped(rows) == {"jump_percent": 10_000, "cautious_target_percent": 100}
 
 
 def test_settings_that_are_tried_are_run_alone_on_short_buckets_too(folder: Path) -> None:
-    tried = ["floor:", "direct:target_percent=95,forecast_target_percent=none"]
+    tried = ["floor:", "direct:jump_percent=130,forecast_target_percent=none"]
     throttled = []
     for more in ((), ("--burst-seconds", "61")):
         done = _settings("--traces", str(folder), *(f"--try={each}" for each in tried), *more)
@@ -185,8 +185,8 @@ def test_short_buckets_are_for_settings_that_are_tried() -> None:
     [
         ("boosts:", "the mode must be floor or direct"),
         ("floor:mode=3", "mode is no setting that is a whole number"),
-        ("floor:target_percent=none", "invalid literal for int() with base 10: 'none'"),
-        ("floor:target_percent=7", "target_percent must be from 20 to 200, got 7"),
+        ("floor:jump_percent=none", "invalid literal for int() with base 10: 'none'"),
+        ("floor:jump_percent=7", "jump_percent must be from 101 to 10000, got 7"),
         ("floor:aim=70", "aim is no setting that is a whole number"),
     ],
 )
@@ -195,5 +195,5 @@ def test_settings_that_do_not_exist_are_refused(given: str, wrong: str) -> None:
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == (
         f"settings: error: argument --try: '{given}': {wrong}; give for instance "
-        f"direct:target_percent=95,forecast_target_percent=120"
+        f"direct:jump_percent=130,forecast_target_percent=120"
     )

@@ -15,7 +15,7 @@ from tests.core.examples import examples
 NOW = datetime(2027, 3, 4, 10, 3, 40, tzinfo=UTC)
 LATE = NOW.replace(minute=52)
 # of their own, whatever the defaults
-FLOOR = ScalerSettings(target_percent=95, cautious_target_percent=75)
+FLOOR = ScalerSettings(cautious_target_percent=75)
 
 DIRECT = replace(FLOOR, mode=Mode.DIRECT, forecast_target_percent=120)
 law = settings(max_examples=examples(300))

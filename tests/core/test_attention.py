@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -60,9 +61,18 @@ def nowhere(_: Target) -> bool:
 
 
 def test_every_target_is_due_once_in_five_minutes() -> None:
-    for start in (FULL, FULL + 17 * MINUTE, datetime(2027, 3, 4, 23, 58, tzinfo=UTC)):
+    for start in (FULL, FULL + 17 * MINUTE, datetime(2027, 3, 4, 23, 59, tzinfo=UTC)):
         due = [due_targets(scaled(), start + n * MINUTE, nowhere) for n in range(5)]
         assert sorted(len(targets) for targets in due) == [0, 0, 0, 0, 4]
+
+
+def test_every_target_of_every_table_is_due_two_minutes_before_an_hour_ends() -> None:
+    at = datetime(2027, 3, 4, 23, 58, 9, tzinfo=UTC)
+    for table in ("orders", "orderr", "a"):
+        due = [due_targets(replace(scaled(), table=table), at + n * MINUTE, nowhere) for n in range(60)]
+        assert len(due[0]) == 4
+        # twelve times an hour besides, of which one may be in that minute
+        assert sum(bool(targets) for targets in due) in (12, 13)
 
 
 def test_tables_take_turns_by_their_names() -> None:

@@ -47,7 +47,9 @@ states = st.builds(
     st.integers(0, 6),
     st.integers(0, 40_000),
 )
-modes = st.sampled_from([FLOOR, DIRECT, replace(FLOOR, target_percent=70), replace(DIRECT, lower_from_minute=10)])
+modes = st.sampled_from(
+    [FLOOR, DIRECT, replace(FLOOR, cautious_target_percent=100), replace(DIRECT, lower_from_minute=10)]
+)
 nows = st.integers(0, 3_600).map(lambda second: NOW + timedelta(seconds=second))
 
 

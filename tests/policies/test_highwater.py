@@ -33,8 +33,9 @@ def test_floor_mode_sets_the_floor_when_the_first_datapoint_is_there() -> None:
 
 
 def test_floor_mode_leaves_the_headroom_of_the_target_utilization() -> None:
+    # until ten minutes before an hour ends; two minutes before, capacity is lowered to the floor
     after = {
-        name: run_policy(name, table(tracked(low=10, target=70)), writes(*([840] * 120))).target(WRITE).capacity[-1][1]
+        name: run_policy(name, table(tracked(low=10, target=70)), writes(*([840] * 170))).target(WRITE).capacity[-1][1]
         for name in ("highwater-floor:60", "highwater-floor:80", "highwater-floor:90", "highwater-floor")
     }
     assert list(after.values()) == [1_400, 1_050, after["highwater-floor"], 934]

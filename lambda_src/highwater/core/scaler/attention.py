@@ -16,8 +16,7 @@ from highwater.core.plan.zones import MINUTES_PER_DAY
 from highwater.core.scaler.burst import has_spikes
 from highwater.core.scaler.inputs import Clock, Observation, SeenResource
 from highwater.core.scaler.plan import ScaledPlan
-from highwater.core.scaler.settings import ScalerSettings
-from highwater.core.scaler.stages import LOWERED_FROM_MINUTE
+from highwater.core.scaler.settings import LOWERED_FROM_MINUTE, ScalerSettings
 from highwater.core.schedule.bounds import has_changed
 
 FULL_TICK_MINUTES: Final = 5
@@ -25,6 +24,7 @@ FULL_TICK_MINUTES: Final = 5
 THROTTLE_MINUTES: Final = 30
 # Scalers come and go with deploys only.
 OTHER_SCALERS_MINUTES: Final = 60
+_HOUR_MINUTES: Final = 60
 _ALARM_PERCENT: Final = 97
 _MINUTE: Final = timedelta(minutes=1)
 # The newest minutes of a day may have no datapoint yet, so a whole day needs some more.
@@ -46,8 +46,11 @@ def follows_closely(threshold: int, wanted: int, *, is_in_alarm: bool) -> bool:
 
 
 def is_full_tick(table: str, minute: int) -> bool:
-    """Whether all targets of a table are due in that minute since 1970; tables spread over five by their names."""
-    return (minute + sum(table.encode())) % FULL_TICK_MINUTES == 0
+    """Whether all targets of a table are due in that minute since 1970.
+
+    Tables spread over five minutes by their names. All are due in the minute of each hour in which capacity is lowered.
+    """
+    return (minute + sum(table.encode())) % FULL_TICK_MINUTES == 0 or minute % _HOUR_MINUTES == LOWERED_FROM_MINUTE
 
 
 def may_be_lowered(at: datetime) -> bool:
@@ -83,9 +86,9 @@ def due_targets(
 ) -> tuple[Target, ...]:
     """The targets of a table that a tick at the aware instant *at* looks at.
 
-    All of them once in five minutes; otherwise those whose alarm is in ALARM, and those whose bounds a window changed
-    in the minute before, or a boost among *leases*. In DIRECT mode one call moves both dimensions of a table or index,
-    so both are due together.
+    All of them once in five minutes, and when capacity is lowered; otherwise those whose alarm is in ALARM, and those
+    whose bounds a window changed in the minute before, or a boost among *leases*. In DIRECT mode one call moves both
+    dimensions of a table or index, so both are due together.
     """
     targets = scaled_targets(scaled)
     if is_full_tick(scaled.table, int(at.timestamp()) // 60):

@@ -115,7 +115,9 @@ class Fresh:
     Attributes:
         coverage_percent: Pulses over CloudWatch for minutes that both have, from 25 to 100; `None` where pulses cannot
             be compared, or say less.
-        rate: Units per second asked for in the highest of the last slots, less what is noise.
+        rate: Units per second asked for in the highest of the last slots, less what is noise; at least the average of
+            the last minute.
+        newest_rate: The same without that average, noise and all: lower where a spike of the last minute is over.
         level_units: The tokens that are believed to be in the burst bucket.
         counted_level_units: The tokens that were in it at the end of the newest minute that CloudWatch has.
         minutes: Units asked for in each minute that CloudWatch does not have yet, oldest first.
@@ -127,6 +129,7 @@ class Fresh:
 
     coverage_percent: int | None
     rate: int
+    newest_rate: int
     level_units: int
     minutes: tuple[int, ...]
     was_refused: bool
@@ -148,9 +151,14 @@ class Fresh:
         level = min(level_units, capacity_units * self.burst_seconds)
         return outlasts(level, capacity_units, rate, help_seconds)
 
+    @property
+    def least_rate(self) -> int:
+        """The rate that capacity must still meet if it is lowered now; a spike that is over does not count."""
+        return min(self.rate, self.newest_rate)
+
     def least_that_lasts(self, seconds: int) -> int:
-        """The least capacity, in units per second, at which the bucket outlasts so many seconds at the rate of now."""
-        asked = self.rate * seconds
+        """The least capacity, in units per second, at which the bucket outlasts so many seconds of `least_rate`."""
+        asked = self.least_rate * seconds
         return max(-(-(asked - self.level_units) // seconds), -(-asked // (seconds + self.burst_seconds)))
 
 
@@ -217,6 +225,7 @@ def fresh_of(seen: Observation, *, capacity_units: int, last_increase: datetime 
     return Fresh(
         coverage,
         _rate_within_noise(asked, fresh),
+        rate_of(asked),
         level_after(counted_level, capacity_units, asked[since_counted:], burst_seconds=burst),
         _minutes(asked, slots, seen),
         any(slots.refused_units[-_REFUSED_SLOTS:]),

@@ -190,6 +190,7 @@ class TargetState:
         boosted: Units of *current* that boosts account for, also those that have ended since; by default *boosts*.
         ceiling_with_boosts: The ceiling that live boosts may reach, where it is above *ceiling*; by default it is not.
         quota_units: The account's quota per table and index.
+        tracked_percent: The target utilization of its target tracking; `None` where nothing tracks it.
         budget: The day's decreases that are used, for DIRECT mode.
         lacks_leases: Whether the leases could not be read, so that boosts may be live that nobody knows of.
         patience: How long the run waits, if need be, until DynamoDB accepts a decrease.
@@ -208,6 +209,7 @@ class TargetState:
     mark_units: int | None = None
     last_increase: datetime | None = None
     quota_units: int = DEFAULT_TABLE_QUOTA_UNITS
+    tracked_percent: int | None = None
     budget: DecreaseBudget = field(default_factory=DecreaseBudget)
     lacks_leases: bool = False
     patience: timedelta = timedelta(0)

@@ -26,6 +26,9 @@ class Mode(StrEnum):
         return self is not Mode.BOOSTS
 
 
+# In this minute of the hour every table has a tick that lowers. Two minutes are enough for the run, for a change of
+# capacity, which takes seconds, and for auto scaling, which takes half a minute (docs/decisions/0030).
+LOWERED_FROM_MINUTE: Final = 58
 # How far back jumps are counted.
 JUMP_HISTORY: Final = timedelta(hours=8)
 
@@ -38,35 +41,30 @@ class ScalerSettings:
 
     Attributes:
         mode: What is moved.
-        target_percent: Demand in percent of capacity: capacity is the peak of the last *hold* divided by this.
-        hold: How long a peak counts. It counts longer within an hour that is paid for anyway.
-        cautious_target_percent: The same for a table that jumped lately, or of which less than an hour is known, so
-            that it has headroom for the next jump.
+        hold: How long a peak counts: capacity is the highest demand of so long. It counts longer within an hour that
+            is paid for anyway.
+        cautious_target_percent: Demand in percent of capacity for a table that jumped lately, or of which less than
+            an hour is known, so that it has headroom for the next jump.
         jump_percent: Consumption jumps where four minutes average more than this share of the highest of the fifteen
             minutes before.
         forecast_target_percent: Capacity for the next hour is what it brought yesterday divided by this; `None` for no
             forecast. Above 100, the burst bucket serves the rest until consumption itself raises capacity.
-        pulsed_target_percent: For a table whose fleet reports pulses: the highest average of ten minutes in percent of
-            capacity. A shorter peak is served by the burst bucket, or met when it comes; caution and forecast are not
-            needed.
         lower_from_minute: From this minute of the hour on a value may fall to what the next hour needs, and caution
             raises nothing, as an hour is billed at its highest value. With 0 only the minutes of *hold* count.
-        pulsed_lower_from_minute: The same for a table whose fleet reports pulses. It is later, as the next surge is met
-            within seconds, so that the fewest minutes of this hour count for the next one.
+        pulsed_lower_from_minute: The same for a table whose fleet reports pulses. It is as late as runs and changes
+            allow: the next surge is met within seconds, so that the fewest minutes of this hour count for the next one.
         throttle_price_requests: What it is worth that a unit is not throttled, in request units on demand. Where the
             last day cost a tenth more than target tracking would have, and more than the throttles are worth that it
             prevented, no more is granted than target tracking would.
     """
 
     mode: Mode = Mode.FLOOR
-    target_percent: int = 100
     hold: timedelta = timedelta(minutes=30)
     cautious_target_percent: int = 70
     jump_percent: int = 160
     forecast_target_percent: int | None = None
-    pulsed_target_percent: int = 100
     lower_from_minute: int = 50
-    pulsed_lower_from_minute: int = 55
+    pulsed_lower_from_minute: int = LOWERED_FROM_MINUTE
     throttle_price_requests: int = 100
 
     def __post_init__(self) -> None:
@@ -88,7 +86,7 @@ class ScalerSettings:
     @classmethod
     def direct(cls) -> ScalerSettings:
         """The defaults for tables that nothing else scales."""
-        return cls(mode=Mode.DIRECT, target_percent=98, cautious_target_percent=62, forecast_target_percent=200)
+        return cls(mode=Mode.DIRECT, cautious_target_percent=60, forecast_target_percent=200)
 
     @classmethod
     def of(cls, mode: Mode) -> ScalerSettings:
@@ -103,11 +101,9 @@ class ScalerSettings:
 
 
 _RANGES = (
-    ("target_percent", 20, 200),
     ("cautious_target_percent", 20, 200),
     ("jump_percent", 101, 10_000),
     ("forecast_target_percent", 20, 1_000),
-    ("pulsed_target_percent", 20, 200),
     ("lower_from_minute", 0, 59),
     ("pulsed_lower_from_minute", 0, 59),
     ("throttle_price_requests", 0, 1_000_000),

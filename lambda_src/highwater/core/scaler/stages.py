@@ -13,6 +13,7 @@ from highwater.core.scaler.burst import (
     capacity_for_spikes,
     capacity_to_carry,
     expected_drain,
+    has_spikes,
     highest_average,
     is_expected,
     is_expected_so_far,
@@ -31,7 +32,7 @@ from highwater.core.scaler.demand import (
 )
 from highwater.core.scaler.inputs import Observation, TargetState
 from highwater.core.scaler.regret import NATIVE_TARGET_PERCENT
-from highwater.core.scaler.settings import JUMP_HISTORY, Mode, ScalerSettings
+from highwater.core.scaler.settings import JUMP_HISTORY, LOWERED_FROM_MINUTE, Mode, ScalerSettings
 
 
 @dataclass(slots=True)
@@ -110,7 +111,7 @@ def minutes_that_count(settings: ScalerSettings, hold: timedelta, now: datetime)
     return max(minutes, now.minute + 60 - settings.lower_from_minute)
 
 
-def capacity_for_peak(demand: Sequence[int | None], seen: Observation, minutes: int, percent: int) -> Proposal:
+def capacity_for_peak(demand: Sequence[int | None], seen: Observation, minutes: int, percent: int = 100) -> Proposal:
     """Capacity of which the highest demand of the last known *minutes* is *percent*."""
     # throttles of a minute may be known before its consumption is
     window = minutes + seen.pending_minutes
@@ -118,11 +119,13 @@ def capacity_for_peak(demand: Sequence[int | None], seen: Observation, minutes: 
     # capacity is at least one unit per second, so a step from nothing starts there
     most = max(peak(seen.consumed_units, window), 60) * STEP_PERCENT // 100
     time = "minute" if minutes == 1 else f"{minutes} minutes"
-    reason = f"peak of {-(-highest // 60):,} units/s in the last {time} at {percent} %"
+    reason = f"peak of {-(-highest // 60):,} units/s in the last {time}"
+    if percent != 100:
+        reason = f"{reason} at {percent} %"
     return Proposal(per_second(highest, percent), per_second(most, percent), reason)
 
 
-def capacity_for_window(demand: Sequence[int | None], seen: Observation, minutes: int, percent: int) -> Proposal:
+def capacity_for_window(demand: Sequence[int | None], seen: Observation, minutes: int, percent: int = 100) -> Proposal:
     """Capacity for the last known *minutes*: for their peak, or for what remains where the burst bucket serves it.
 
     The bucket serves a spike that came before and was over soon, if the table has shown so much burst and throttles
@@ -173,15 +176,14 @@ def propose_with_pulses(settings: ScalerSettings, seen: Observation, fresh: Fres
     Minutes that CloudWatch does not have yet are counted from the fleet's pulses. The next surge is met when pulses
     report it, so there is neither caution nor forecast.
     """
-    percent = settings.pulsed_target_percent
     most = _most(seen)
     recent = _newest_demand(seen, minutes_that_count(settings, PULSED_HOLD, now), fresh)
     average, carried = highest_average(recent), capacity_to_carry(recent, seen.burst_seconds)
-    base = max(-(-average * 100 // percent), carried)
+    base = max(average, carried)
     # a spike that came only once counts too: pulses would otherwise buy its whole peak when it comes again
     units = capacity_for_spikes(seen.known_units[:], base, seen.burst_seconds, times_before=0)
-    reason = f"busiest ten minutes of {average:,} units/s at {percent} %"
-    if units * percent > average * 100 + percent:
+    reason = f"busiest ten minutes of {average:,} units/s"
+    if units > average + 1:
         reason = f"{reason}, and peaks above them with {seen.burst_seconds} s of burst"
     return Proposal(units, most, reason)
 
@@ -224,7 +226,9 @@ def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, se
     if fresh.was_refused:
         least = _enough(fresh.rate, seen, is_refused=True)
     else:
-        least = max(fresh.least_that_lasts(seconds + _LOWERED_SECONDS), fresh.rate * 100 // _LOWERED_TARGET_PERCENT)
+        least = max(
+            fresh.least_that_lasts(seconds + _LOWERED_SECONDS), fresh.least_rate * 100 // _LOWERED_TARGET_PERCENT
+        )
     if answer.units < min(capacity, least):
         sentence = f"with less, the burst bucket would not outlast the {now_at} that the fleet asks for"
         answer.become(min(capacity, least), LimitCode.BUCKET, sentence)
@@ -274,9 +278,6 @@ _NEW_MINUTES = 60
 _AVERAGED_MINUTES = 10
 # A value that would fall by less stays: each change is a call, and in DIRECT mode one of the day's decreases.
 _TOLERANCE_PERCENT = 3
-# From this minute of the hour on, capacity of a target in FLOOR mode is lowered to its floor. Each table has one full
-# tick from then on.
-LOWERED_FROM_MINUTE: Final = 55
 # Consumption is missing once its newest datapoint is older than this; CloudWatch's are there after three minutes.
 MISSING_AFTER = timedelta(minutes=10)
 
@@ -375,7 +376,7 @@ def _propose(settings: ScalerSettings, state: TargetState, seen: Observation, no
 def _hold_peak(settings: ScalerSettings, demand: Sequence[int | None], seen: Observation, now: datetime) -> Proposal:
     """Capacity for the highest demand of the last minutes."""
     minutes = minutes_that_count(settings, settings.hold, now)
-    return capacity_for_window(demand, seen, minutes, settings.target_percent)
+    return capacity_for_window(demand, seen, minutes)
 
 
 def _follow_climb(settings: ScalerSettings, demand: Sequence[int | None], seen: Observation) -> Proposal | None:
@@ -387,8 +388,8 @@ def _follow_climb(settings: ScalerSettings, demand: Sequence[int | None], seen: 
     if not rise:
         return None
     climbed = (demand[-1 - seen.pending_minutes] or 0) + rise
-    units = per_second(climbed, settings.target_percent)
-    return Proposal(units, units, f"climbing to {-(-climbed // 60):,} units/s at {settings.target_percent} %")
+    units = per_second(climbed, 100)
+    return Proposal(units, units, f"climbing to {units:,} units/s")
 
 
 def _expect_jump(
@@ -398,7 +399,7 @@ def _expect_jump(
     jumps = count_jumps(seen.known_units, JUMP_HISTORY // _MINUTE, settings.jump_percent)
     if jumps > _MOST_JUMPS:
         minutes = minutes_that_count(settings, _HOLD_OF_FREQUENT_JUMPS, now)
-        proposal = capacity_for_window(demand, seen, minutes, settings.target_percent)
+        proposal = capacity_for_window(demand, seen, minutes)
         return replace(proposal, reason=f"{proposal.reason}, after {jumps} jumps")
     percent = settings.cautious_target_percent
     if jumps:
@@ -508,13 +509,17 @@ def _lowered_to(answer: Answer, state: TargetState, seen: Observation, now: date
     """The capacity to lower to at once; `None` where that is left to auto scaling, which waits for 15 calm minutes.
 
     An hour is billed at its highest value, so capacity is lowered at the end of an hour only, and only where that is
-    worth one of the day's decreases.
+    worth one of the day's decreases. Target tracking that finds less headroom than its own raises for the last minute
+    alone. If that is a spike, its whole height is bought for an hour, so after an hour with spikes the headroom stays.
     """
     is_late = now.minute >= LOWERED_FROM_MINUTE
     is_sure = not state.lacks_leases and not any(seen.throttled_units[-_THROTTLED_MINUTES:])
-    is_worth_it = answer.units * 100 < state.capacity_units * (100 - _TOLERANCE_PERCENT)
-    may_lower = state.budget.allows(now + state.patience)
-    return answer.units if is_late and is_sure and is_worth_it and may_lower else None
+    if not is_late or not is_sure or not state.budget.allows(now + state.patience):
+        return None
+    units = answer.units
+    if state.tracked_percent is not None and has_spikes(seen.known_units):
+        units = max(units, per_second(peak(seen.known_units[-1:], 1), state.tracked_percent))
+    return units if units * 100 < state.capacity_units * (100 - _TOLERANCE_PERCENT) else None
 
 
 def _mind_hour_and_budget(answer: Answer, settings: ScalerSettings, state: TargetState, now: datetime) -> None:

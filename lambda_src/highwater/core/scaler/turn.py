@@ -71,7 +71,7 @@ class TargetReview:
         RegisterScalableTarget, read 2026-11).
         """
         lowered_to = self.decision.lowered_to
-        return None if lowered_to is None else Bounds(lowered_to, lowered_to)
+        return None if lowered_to is None else Bounds(self.bounds.min, lowered_to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +220,7 @@ def _decide(
         boosted_total=boosts.total,
         boosted=seen.boosted.get(target.key, 0),
         quota_units=scaled.plan.table_quota_units,
+        tracked_percent=target.capacity.target_utilization_percent if scaled.mode.moves_floors else None,
         budget=resource.budget,
         lacks_leases=seen.lacks_leases,
         patience=clock.patience,
