@@ -156,6 +156,10 @@ benchmark-jumps: setup ## How the scaler meets a jump in traffic, beside native 
 benchmark-batches: setup ## Batches that run every so often, beside native target tracking (offline, free; half a minute). ARGS=--all
 	@$(BIN)/python -m research.batches $(ARGS)
 
+.PHONY: benchmark-random
+benchmark-random: setup ## Days of random traffic of fifteen families, beside native target tracking (offline, free; four minutes). ARGS="--first 100"
+	@$(BIN)/python -m research.random_days $(ARGS)
+
 .PHONY: benchmark-alarm
 benchmark-alarm: setup ## An experiment: one alarm for the scaler's whole fleet in place of one a target (offline, free; three minutes). TRACES=folder
 	@$(BIN)/python -m research.fleet_alarm $(if $(TRACES),--traces $(TRACES))
@@ -193,7 +197,7 @@ benchmark-constants: setup ## Each constant of the scaler's rules at other value
 	@$(BIN)/python -m research.constants $(if $(TRACES),--traces $(TRACES)) $(ARGS)
 
 .PHONY: benchmark-settings
-benchmark-settings: setup ## What each setting of the scaler buys, beside its neutral value (offline, free; a quarter of an hour). TRACES=folder, ARGS="--try direct:target_percent=95"
+benchmark-settings: setup ## What each setting of the scaler buys, beside its neutral value (offline, free; a quarter of an hour). TRACES=folder, ARGS="--try direct:cautious_target_percent=65"
 	@$(BIN)/python -m research.settings $(if $(TRACES),--traces $(TRACES)) $(ARGS)
 
 .PHONY: scaler-cost

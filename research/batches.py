@@ -25,7 +25,7 @@ POLICIES = ("native:70", "highwater-floor", "highwater-floor-pulse", "highwater-
 MEAN_UNITS = 1_000
 _DAY = 86_400
 # cost above which, and throttled units per million over native's from which, a cell is marked
-_MOST_COST, _MOST_OVER = 1.15, 1.0
+MOST_COST, MOST_OVER = 1.15, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +91,13 @@ def main(arguments: Sequence[str]) -> int:
             native_throttled, native_cost = results[0]
             cells = [f"{native_cost:,.0f} USD, {native_throttled:,.0f}"]
             for throttled, cost in results[1:]:
-                is_dear = native_throttled < 1 and cost > _MOST_COST * native_cost
-                is_bad = is_dear or throttled > native_throttled + _MOST_OVER
+                is_dear = native_throttled < 1 and cost > MOST_COST * native_cost
+                is_bad = is_dear or throttled > native_throttled + MOST_OVER
                 marked += is_bad
                 cells.append(f"{cost / native_cost:.2f}, {throttled:,.0f}{' !' if is_bad else ''}")
             print(f"| {batch.label} | " + " | ".join(cells) + " |", flush=True)
     print(
-        f"\n{marked} cells marked: dearer than {_MOST_COST} of native-70 where it throttles nothing, or more throttled"
+        f"\n{marked} cells marked: dearer than {MOST_COST} of native-70 where it throttles nothing, or more throttled"
     )
     return 1 if marked else 0
 
