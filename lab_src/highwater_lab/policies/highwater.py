@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from highwater.core import Capacity, DecreaseBudget, HighWaterMark, Target, Units
@@ -98,7 +99,7 @@ class HighwaterScaler(Policy, ABC):
 
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002
         """Remove scheduled actions. In FLOOR mode, add target tracking where the ceiling is above the floor."""
-        self._scaled = self._scaled or _plan_of(setup, self.mode)
+        self._scaled = self._scaled or _plan_of(setup, self.mode, self.tracking_percent)
         tracking = TargetTracking(target_percent=self.tracking_percent) if self.mode is Mode.FLOOR else None
         return replace(setup, is_on_demand=False).each_target(
             lambda target: replace(
@@ -253,16 +254,19 @@ def _instant(seconds: int | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-def _plan_of(setup: TableSetup, mode: Mode) -> ScaledPlan:
-    """Return a plan without windows, with the bounds of the table's setup."""
-    plan = replace(declared_plan(setup, _capacity), mark=HighWaterMark.none(), table_quota_units=setup.quota_units)
+def _plan_of(setup: TableSetup, mode: Mode, tracking_percent: int) -> ScaledPlan:
+    """Return a plan without windows, with the bounds of the table's setup and the target that the policy tracks."""
+    declared = declared_plan(setup, partial(_capacity, tracking_percent=tracking_percent))
+    plan = replace(declared, mark=HighWaterMark.none(), table_quota_units=setup.quota_units)
     # with an empty name, full ticks are at minutes divisible by five, so results do not depend on a trace's name
     return ScaledPlan(table="", mode=mode, plan=plan)
 
 
-def _capacity(target: TargetSetup) -> Capacity:
+def _capacity(target: TargetSetup, tracking_percent: int) -> Capacity:
     return (
-        Capacity.autoscaled(min_capacity=target.min, max_capacity=target.max)
+        Capacity.autoscaled(
+            min_capacity=target.min, max_capacity=target.max, target_utilization_percent=tracking_percent
+        )
         if target.min < target.max
         else Capacity.fixed(target.min)
     )
