@@ -24,8 +24,34 @@ from highwater_lab.traffic.series import Stream
 POLICIES = ("native:70", "highwater-floor", "highwater-floor-pulse", "highwater-direct", "highwater-direct-pulse")
 MEAN_UNITS = 1_000
 _DAY = 86_400
-# cost above which, and throttled units per million over native's from which, a cell is marked
-MOST_COST, MOST_OVER = 1.15, 1.0
+# the share of native's cost, and the units per million throttled above native's, that a result may have
+_MOST_COST, _MOST_OVER = 1.15, 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One policy over one traffic: throttled units per million, and USD a month."""
+
+    throttled: float
+    cost: float
+
+    def throttles_more(self, native: Result) -> bool:
+        """Whether it throttles more than native target tracking."""
+        return self.throttled > native.throttled + _MOST_OVER
+
+    def is_dear(self, native: Result) -> bool:
+        """Whether it costs more than 1.15 of native target tracking where that throttles nothing."""
+        return native.throttled < 1 and self.cost > _MOST_COST * native.cost
+
+    def is_marked(self, native: Result) -> bool:
+        """Whether it is worse than native target tracking in either way."""
+        return self.is_dear(native) or self.throttles_more(native)
+
+
+def results_of(name: str, traffic: Traffic) -> tuple[Result, ...]:
+    """Simulate all policies, native target tracking first."""
+    runs = [run_policy(policy, table_to_quota(name), traffic) for policy in POLICIES]
+    return tuple(Result(run.throttled_per_million, run.bill.per_month) for run in runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +97,9 @@ def batches(*, is_short: bool) -> Iterator[Batch]:
                         yield Batch(every, seconds, times, first)
 
 
-def run(batch: Batch) -> tuple[Batch, list[tuple[float, float]]]:
-    """Simulate all policies; throttled units per million and USD a month of each."""
-    traffic = batch.traffic()
-    runs = [run_policy(policy, table_to_quota("batch"), traffic) for policy in POLICIES]
-    return batch, [(run.throttled_per_million, run.bill.per_month) for run in runs]
+def run(batch: Batch) -> tuple[Batch, tuple[Result, ...]]:
+    """Simulate all policies on a day of the batch."""
+    return batch, results_of("batch", batch.traffic())
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -87,17 +111,15 @@ def main(arguments: Sequence[str]) -> int:
     print("| batch | " + " | ".join(POLICIES) + " |\n|---|" + "---:|" * len(POLICIES))
     marked = 0
     with ProcessPoolExecutor(options.processes) as pool:
-        for batch, results in pool.map(run, batches(is_short=not options.all)):
-            native_throttled, native_cost = results[0]
-            cells = [f"{native_cost:,.0f} USD, {native_throttled:,.0f}"]
-            for throttled, cost in results[1:]:
-                is_dear = native_throttled < 1 and cost > MOST_COST * native_cost
-                is_bad = is_dear or throttled > native_throttled + MOST_OVER
-                marked += is_bad
-                cells.append(f"{cost / native_cost:.2f}, {throttled:,.0f}{' !' if is_bad else ''}")
+        for batch, (native, *results) in pool.map(run, batches(is_short=not options.all)):
+            cells = [f"{native.cost:,.0f} USD, {native.throttled:,.0f}"]
+            for one in results:
+                is_marked = one.is_marked(native)
+                marked += is_marked
+                cells.append(f"{one.cost / native.cost:.2f}, {one.throttled:,.0f}{' !' if is_marked else ''}")
             print(f"| {batch.label} | " + " | ".join(cells) + " |", flush=True)
     print(
-        f"\n{marked} cells marked: dearer than {MOST_COST} of native-70 where it throttles nothing, or more throttled"
+        f"\n{marked} cells marked: dearer than {_MOST_COST} of native-70 where it throttles nothing, or more throttled"
     )
     return 1 if marked else 0
 

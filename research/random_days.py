@@ -14,21 +14,17 @@ import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Final, TypeAlias
 
-from benchmarks.scoreboard import table_to_quota
 from highwater.core import Dimension
-from highwater_lab.policies.catalogue import run_policy
+from highwater.core.pulses import SLOT_SECONDS
 from highwater_lab.traffic import Traffic
 from highwater_lab.traffic.series import Stream
-from research.batches import MOST_COST, MOST_OVER, POLICIES
+from research.batches import POLICIES, Result, results_of
 
 DAY: Final = 86_400
 _HOUR: Final = 3_600
-_SLOT: Final = 10
 _START: Final = datetime(2026, 1, 5, tzinfo=UTC)
 _WORST: Final = 5
 
@@ -118,11 +114,11 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "spikes that vary": lambda draw, base: _with_spikes(draw, _flat(draw, base), jitter=0.3),
     "flash crowds": lambda draw, base: _with_crowds(draw, _flat(draw, base)),
     "steps": _steps,
-    "slots vary": lambda draw, base: _with_noise(draw, _flat(draw, base), _SLOT),
+    "slots vary": lambda draw, base: _with_noise(draw, _flat(draw, base), SLOT_SECONDS),
     "minutes vary": lambda draw, base: _with_noise(draw, _flat(draw, base), 60),
     "wave": _waves,
     "wave with spikes": lambda draw, base: _with_spikes(draw, _waves(draw, base)),
-    "wave, slots vary": lambda draw, base: _with_noise(draw, _waves(draw, base), _SLOT),
+    "wave, slots vary": lambda draw, base: _with_noise(draw, _waves(draw, base), SLOT_SECONDS),
     "wave with crowds": lambda draw, base: _with_crowds(draw, _waves(draw, base)),
     "growth with spikes": lambda draw, base: _with_spikes(draw, _growth(draw, base)),
     "all of it": lambda draw, base: _with_spikes(draw, _with_crowds(draw, _waves(draw, base)), jitter=0.3),
@@ -141,24 +137,10 @@ def day(number: int) -> tuple[str, Traffic]:
     return family, Traffic.from_counts(f"{family} {number}", counts, bin_seconds=1, start=_START)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One policy on one day: throttled units per million, and USD a month."""
-
-    throttled: float
-    cost: float
-
-    def is_bad(self, native: Result) -> bool:
-        """Whether it throttles more than native, or is dear where native throttles nothing."""
-        is_dear = native.throttled < 1 and self.cost > MOST_COST * native.cost
-        return is_dear or self.throttled > native.throttled + MOST_OVER
-
-
-def run(policies: Sequence[str], number: int) -> tuple[int, str, tuple[Result, ...]]:
-    """Simulate the policies on the day *number*; its number, its family, and a result for each."""
+def run(number: int) -> tuple[int, str, tuple[Result, ...]]:
+    """Simulate all policies on the day *number*; its number, its family, and a result for each."""
     family, traffic = day(number)
-    runs = [run_policy(policy, table_to_quota("random"), traffic) for policy in policies]
-    return number, family, tuple(Result(one.throttled_per_million, one.bill.per_month) for one in runs)
+    return number, family, results_of("random", traffic)
 
 
 def lines_of(policies: Sequence[str], found: Sequence[tuple[int, str, tuple[Result, ...]]]) -> list[str]:
@@ -170,9 +152,9 @@ def lines_of(policies: Sequence[str], found: Sequence[tuple[int, str, tuple[Resu
         pairs = [(results[at], results[0], number, family) for number, family, results in found]
         cost = math.exp(sum(math.log(one.cost / native.cost) for one, native, _, _ in pairs) / len(pairs))
         share = sum(one.throttled for one, _, _, _ in pairs) / max(throttled, 1)
-        more = sum(one.throttled > native.throttled + MOST_OVER for one, native, _, _ in pairs)
-        bad = [pair for pair in pairs if pair[0].is_bad(pair[1])]
-        dear = sum(native.throttled < 1 and one.cost > MOST_COST * native.cost for one, native, _, _ in pairs)
+        more = sum(one.throttles_more(native) for one, native, _, _ in pairs)
+        dear = sum(one.is_dear(native) for one, native, _, _ in pairs)
+        bad = [pair for pair in pairs if pair[0].is_marked(pair[1])]
         lines.append(f"{policy:24} {cost:6.3f} {share:10.3f} {more:5} {dear:5}")
         bad.sort(key=lambda pair: (pair[0].throttled - pair[1].throttled, pair[0].cost / pair[1].cost), reverse=True)
         worst += [
@@ -194,7 +176,7 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"days: got {options.days} from number {options.first} on; give one or more, from 0 on")
     numbers = range(options.first, options.first + options.days)
     with ProcessPoolExecutor(options.processes) as pool:
-        found = list(pool.map(partial(run, POLICIES), numbers))
+        found = list(pool.map(run, numbers))
     print(f"{options.days} days from number {options.first} on, relative to native target tracking at 70 %")
     for line in lines_of(POLICIES, found):
         print(line)

@@ -9,7 +9,8 @@ import pytest
 
 from highwater.core import Dimension
 from highwater_lab.traffic.series import Stream
-from research.random_days import DAY, FAMILIES, Result, day, lines_of
+from research.batches import Result
+from research.random_days import DAY, FAMILIES, day, lines_of
 from tests.cdk_cli import ROOT
 
 

@@ -116,6 +116,10 @@ def test_headroom_of_target_tracking_stays_after_an_hour_with_spikes() -> None:
     # a spike that comes while it is above 70 % would be bought for an hour
     assert (write.bounds.min, write.lowered) == (50, Bounds(50, 72)), "50 units/s are 70 % of 72"
     assert lowered(reviewed({WRITE: seen(50)}, (7, 300))) == [Bounds(50, 50)], "nothing spikes"
+    busy: list[int | None] = [350 * 60] * 500
+    busy[-40] = 900 * 60
+    (write,) = reviewed({WRITE: Observation.of(newest, busy, (0,) * 500)}, (7, 600)).targets
+    assert write.lowered == Bounds(350, 400), "350 units/s are 70 % of 500, and the ceiling is 400"
 
 
 def test_table_and_index_are_lowered_alike() -> None:

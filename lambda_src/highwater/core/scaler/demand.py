@@ -117,7 +117,8 @@ class Fresh:
             be compared, or say less.
         rate: Units per second asked for in the highest of the last slots, less what is noise; at least the average of
             the last minute.
-        newest_rate: The same without that average, noise and all: lower where a spike of the last minute is over.
+        newest_rate: Units per second asked for in the highest of the last slots, noise included. It is below *rate*
+            where a spike of the last minute is over.
         level_units: The tokens that are believed to be in the burst bucket.
         counted_level_units: The tokens that were in it at the end of the newest minute that CloudWatch has.
         minutes: Units asked for in each minute that CloudWatch does not have yet, oldest first.
@@ -153,7 +154,7 @@ class Fresh:
 
     @property
     def least_rate(self) -> int:
-        """The rate that capacity must still meet if it is lowered now; a spike that is over does not count."""
+        """The units per second that lowered capacity must still meet: a spike that is over does not count."""
         return min(self.rate, self.newest_rate)
 
     def least_that_lasts(self, seconds: int) -> int:

@@ -509,8 +509,9 @@ def _lowered_to(answer: Answer, state: TargetState, seen: Observation, now: date
     """The capacity to lower to at once; `None` where that is left to auto scaling, which waits for 15 calm minutes.
 
     An hour is billed at its highest value, so capacity is lowered at the end of an hour only, and only where that is
-    worth one of the day's decreases. Target tracking that finds less headroom than its own raises for the last minute
-    alone. If that is a spike, its whole height is bought for an hour, so after an hour with spikes the headroom stays.
+    worth one of the day's decreases. Without the headroom of its target utilization, target tracking raises again, for
+    what the last minute alone consumed. Where that minute is a spike, it would buy the whole spike for an hour, so the
+    headroom stays after an hour with spikes.
     """
     is_late = now.minute >= LOWERED_FROM_MINUTE
     is_sure = not state.lacks_leases and not any(seen.throttled_units[-_THROTTLED_MINUTES:])
@@ -518,7 +519,7 @@ def _lowered_to(answer: Answer, state: TargetState, seen: Observation, now: date
         return None
     units = answer.units
     if state.tracked_percent is not None and has_spikes(seen.known_units):
-        units = max(units, per_second(peak(seen.known_units[-1:], 1), state.tracked_percent))
+        units = max(units, state.clamped(per_second(seen.known_units[-1] or 0, state.tracked_percent)))
     return units if units * 100 < state.capacity_units * (100 - _TOLERANCE_PERCENT) else None
 
 
