@@ -18,6 +18,7 @@ from highwater.core.scaler.burst import (
     highest_average,
     is_expected,
     is_expected_so_far,
+    without_regular_spikes,
     without_spikes,
 )
 
@@ -137,6 +138,19 @@ def test_minutes_without_spikes_are_those_that_came_before() -> None:
     assert without_spikes([*HOUR, *[BASE] * 40], 40) is None
 
 
+def test_minutes_without_regular_spikes_are_those_whose_spikes_came_three_times_alike() -> None:
+    window = HOUR[20:40]
+    assert without_regular_spikes([*HOUR * 3, *window], 20) == [BASE] * 19
+    assert without_regular_spikes([*HOUR * 2, *window], 20) == window, "it came twice before"
+    # 2,400 units above 15 a second, the highest average of ten minutes, and once more than a tenth more
+    taller = [*HOUR * 2, *HOUR[:30], SPIKE + 250, *HOUR[31:], *window]
+    assert without_regular_spikes(taller, 20) == window, "one of them was larger"
+    longer = [*HOUR * 2, *HOUR[:30], *[SPIKE] * 11, *HOUR[31:], *window]
+    assert without_regular_spikes(longer, 20) == window, "one of them was no spike"
+    assert without_regular_spikes([*HOUR * 3, *[BASE] * 20], 20) == [BASE] * 20
+    assert without_regular_spikes([], 20) == []
+
+
 def test_drain_is_expected_if_it_is_like_those_before_and_the_bucket_serves_them() -> None:
     until_now = [*HOUR, *HOUR[:31]]
     assert is_expected(until_now, 11, 300)
@@ -156,6 +170,8 @@ def test_drain_under_way_is_expected_to_be_like_the_largest_of_the_last_three() 
     assert expected_drain([*before, 900], [], 11) == 2_904 - 240, "what it took until CloudWatch's newest minute"
     assert expected_drain([BASE] * 60, [700], 11) is None, "the first"
     assert expected_drain([BASE] * 60, [BASE], 11) is None, "there is none"
+    assert expected_drain([*before, SPIKE], [BASE, BASE], 11) == 2_904 - 2_640, "the minutes after it make it no longer"
+    assert expected_drain([*before, SPIKE], [BASE, 900, 900], 11) is None, "but what is above the capacity again does"
     small, large = [*[BASE] * 20, 700], [*[BASE] * 20, SPIKE]
     assert [expected_drain([*large, *small * times, BASE], [], 11) for times in (2, 3)] == [2_904, 44]
 

@@ -165,9 +165,21 @@ def test_caution_counts_the_jumps() -> None:
         "though not above 120 so late in an hour"
     )
     before = NOW.replace(minute=49)
-    assert decide(FLOOR, state(106), seen(twice, now=before), now=before).reason == (
-        "peak of 200 units/s in the last 59 minutes at 75 %, cautious after 2 jumps"
+    held = decide(FLOOR, state(290), seen(twice, now=before), now=before)
+    assert (held.wanted, held.reason) == (
+        267,
+        "peak of 200 units/s in the last 59 minutes at 75 %, cautious after 2 jumps",
     )
+
+
+def test_caution_raises_no_headroom_over_what_is_over() -> None:
+    over: list[int | None] = [*[100 * 60] * 60, *[320 * 60] * 4, *[100 * 60] * 40, *[200 * 60] * 4, *[100 * 60] * 31]
+    before = NOW.replace(minute=49)
+    raised, kept = (decide(FLOOR, state(units), seen(over, now=before), now=before) for units in (106, 240))
+    assert (raised.wanted, raised.reason) == (200, "peak of 200 units/s in the last 59 minutes")
+    assert (kept.wanted, kept.granted) == (240, 240)
+    going_on = seen([*over, *[190 * 60] * 3], now=before)
+    assert decide(FLOOR, state(106), going_on, now=before).wanted == 254  # 190 at 75 %, rounded up
 
 
 def test_more_than_target_tracking_is_not_granted_where_it_was_not_worth_its_price() -> None:

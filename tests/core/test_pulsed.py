@@ -95,12 +95,12 @@ def test_surge_that_is_larger_or_longer_than_those_before_is_met_whatever_is_reg
 
 
 def test_surge_that_the_bucket_does_not_outlast_is_met_at_once() -> None:
-    # 600 units a second of 7,200 tokens: 480 more than the capacity for 17 seconds are 8,160
+    # 600 units a second of 7,200 tokens: 480 more than the capacity for 18 seconds are 8,640
     decision = decided(pulsed(steady(100), told(*[1_000] * (_SINCE - 1), 6_000)))
     assert decision.granted == 619
     assert reasons(decision)[0] == (
         LimitCode.BUCKET,
-        "the fleet asks for 600 units/s and the burst bucket does not last 17 s",
+        "the fleet asks for 600 units/s and the burst bucket does not last 18 s",
     )
     slower = decided(pulsed(steady(100), told(*[1_000] * (_SINCE - 1), 2_600)), FLOOR)
     assert slower.granted == 269
@@ -181,7 +181,7 @@ def test_capacity_of_a_fleet_that_reports_is_lowered_in_the_last_minutes_of_an_h
 
 def test_help_takes_longer_in_floor_mode_and_above_the_mark() -> None:
     assert help_seconds(Mode.FLOOR, 900, None) == 50
-    assert help_seconds(Mode.DIRECT, 900, 900) == 17
+    assert help_seconds(Mode.DIRECT, 900, 900) == 18
     assert help_seconds(Mode.DIRECT, 901, 900) == 310
 
 
@@ -274,6 +274,29 @@ def test_fleet_of_which_a_part_is_late_holds_the_peak_while_cloudwatch_has_throt
     held = decided(pulsed(seen, pulses), FLOOR, current=420, ceiling=4_000)
     assert held.granted == 405
     assert decided(pulsed(calm, pulses), FLOOR, current=420, ceiling=4_000).granted < 400
+
+
+def test_peak_that_nothing_throttled_is_not_held_for_a_throttle_before_it() -> None:
+    demand = [100 * 60] * 480 + [400 * 60] * 2 + [100 * 60] * 4 + [500 * 60] + [100 * 60] * 13
+    throttled = [0] * 481 + [300] + [0] * 18
+    seen = pulsed(Observation.of(steady(1).newest, demand, throttled), told(*[1_000] * _SINCE))
+    held = decided(seen, FLOOR, current=900, ceiling=4_000)
+    assert (held.wanted, held.reason) == (405, "peak of 405 units/s until a throttle 19 minutes ago")
+
+
+def test_spike_that_comes_again_as_it_was_is_no_part_of_the_average() -> None:
+    def wanted(*heights: int) -> tuple[int, str]:
+        halves: list[int | None] = [unit for height in heights for unit in (*[6_000] * 22, height, *[6_000] * 7)]
+        seen = replace(pulsed(steady(100, last=halves), told(*[1_000] * _SINCE)), burst_seconds=300)
+        decision = decided(seen)
+        return decision.wanted, decision.reason
+
+    # what pulses tell counts a fifth more, as they tell nothing of the spike
+    often = "busiest ten minutes of 105 units/s, and peaks above them with 300 s of burst"
+    assert wanted(*[24_000] * 4) == (120, often)
+    seldom = often.replace("105", "135")
+    assert wanted(*[24_000] * 3) == (149, seldom)
+    assert wanted(24_000, 30_000, 24_000, 24_000) == (151, seldom), "one of them was larger"
 
 
 _slots = st.lists(st.integers(0, 40_000), min_size=_SINCE, max_size=_SINCE)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from highwater.core.pulses import SLOT_SECONDS, SLOTS_PER_MINUTE, Slots
 from highwater_lab.physics import QUANTA_PER_UNIT, Cause
 from highwater_lab.simulation.table import SimulatedTable
 from highwater_lab.simulation.targets import SimulatedTarget
+
+# A calm process tells every half minute.
+_HALF_MINUTE: Final = SLOTS_PER_MINUTE // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,8 @@ class ToldSlots:
     """What was asked of one target in each slot so far.
 
     Slots of minutes in which nothing could be refused share the minute's amount evenly, so that the simulation need not
-    stop in them.
+    stop in them. Before such a minute ends, its first half is known from its half minute on, as a calm process tells
+    every half minute: each slot then counts as the minute's highest.
     """
 
     def __init__(self, state: SimulatedTarget, bin_seconds: int, coverage_percent: int) -> None:
@@ -63,13 +68,24 @@ class ToldSlots:
 
     def slots(self, most: int, newest: int, base_slot: int) -> Slots:
         """Up to so many slots, the newest of which is *newest*, counted from the start."""
-        end = min(newest + 1, len(self._consumed))
+        recorded = len(self._consumed)
+        halves = max(0, newest + 1 - recorded) // _HALF_MINUTE if self._peaks else 0
+        end = min(newest + 1, recorded + halves * _HALF_MINUTE)
         first = max(0, end - most)
-        return Slots(base_slot + end - 1, tuple(self._consumed[first:end]), tuple(self._refused[first:end]))
+        consumed, refused = self._consumed[first:end], self._refused[first:end]
+        later = end - first - len(consumed)
+        if later:
+            consumed += [self._told(self._peaks[recorded // SLOTS_PER_MINUTE] * SLOT_SECONDS)] * later
+            refused += [0] * later
+        return Slots(base_slot + end - 1, tuple(consumed), tuple(refused))
 
     def _add(self, served: int, refused: int) -> None:
-        self._consumed.append(-(-(served * self._coverage // 100) // QUANTA_PER_UNIT))
-        self._refused.append(-(-(refused * self._coverage // 100) // QUANTA_PER_UNIT))
+        self._consumed.append(self._told(served))
+        self._refused.append(self._told(refused))
+
+    def _told(self, quanta: int) -> int:
+        """The units that the fleet tells of, rounded up."""
+        return -(-(quanta * self._coverage // 100) // QUANTA_PER_UNIT)
 
 
 class Fleet:

@@ -241,6 +241,26 @@ def without_spikes(consumed: Sequence[int | None], minutes: int) -> list[int | N
     return [units for units in recent if (units or 0) <= limit]
 
 
+def without_regular_spikes(consumed: Sequence[int | None], minutes: int) -> list[int | None]:
+    """Return the last *minutes* without their spikes, where these are as the last three before them were.
+
+    They are if all four took the same units from the bucket, within a tenth. Where no spike is regular, or there is
+    none, the answer is all of the minutes.
+    """
+    recent = list(consumed[-minutes:])
+    highest, average = max(filter(None, recent), default=0), highest_average(recent)
+    limit = _spike_limit(average)
+    if highest <= limit:
+        return recent
+    alike = [drain for drain in drains(consumed, average) if drain.is_like(highest)][-_SPIKES_BEFORE - 1 :]
+    if len(alike) <= _SPIKES_BEFORE or not _are_spikes(alike):
+        return recent
+    excess = [drain.excess_units for drain in alike]
+    if max(excess) * 100 > min(excess) * _MORE_PERCENT:
+        return recent
+    return [units for units in recent if (units or 0) <= limit]
+
+
 def is_expected(consumed: Sequence[int | None], capacity_units: int, burst_seconds: int) -> bool:
     """Whether the drain that ends with the newest minute is like those before it, and the bucket serves these."""
     found = drains(consumed, capacity_units)
@@ -274,8 +294,7 @@ def expected_drain(consumed: Sequence[int | None], later: Sequence[int], capacit
         found = drains(consumed, capacity_units)
     newest = consumed[-_SPIKE_MINUTES:]
     taken, _ = _drain_so_far(newest, capacity_units)
-    excess, minutes = _drain_so_far((*newest, *later), capacity_units)
-    most = _most_of(found[-_SPIKES_BEFORE:], BucketDrain(excess, minutes, 0, 0))
+    most = _most_of(found[-_SPIKES_BEFORE:], _drain_so_far((*newest, *later), capacity_units)[1])
     return None if most is None else most - taken
 
 
@@ -297,13 +316,20 @@ def is_expected_so_far(
     return expected <= level_after(capacity_units * burst_seconds, capacity_units, hour, 60, burst_seconds)
 
 
-def _drain_so_far(demand: Sequence[int | None], capacity_units: int) -> tuple[int, int]:
-    """Return the units that the drain at the end of *demand* took from the bucket, and its minutes."""
-    excess = minutes = 0
+def _drain_so_far(demand: Sequence[int | None], capacity_units: int) -> tuple[int, BucketDrain]:
+    """Return the units that the bucket lacks at the end of *demand*, and the drain until it lacked most.
+
+    The minutes since then fill the bucket again, and do not make the drain a longer one.
+    """
+    excess = minutes = most = length = 0
     for units in demand:
         excess = max(0, excess + (units or 0) - 60 * capacity_units)
         minutes = minutes + 1 if excess else 0
-    return excess, minutes
+        if not excess:
+            most = length = 0
+        elif excess > most:
+            most, length = excess, minutes
+    return excess, BucketDrain(most, length, 0, 0)
 
 
 def _used(burst_seconds: int) -> int:

@@ -17,6 +17,7 @@ from highwater.core.scaler.burst import (
     highest_average,
     is_expected,
     is_expected_so_far,
+    without_regular_spikes,
     without_spikes,
 )
 from highwater.core.scaler.decision import Decision, Limit, LimitCode
@@ -174,11 +175,15 @@ def propose_with_pulses(settings: ScalerSettings, seen: Observation, fresh: Fres
     """Capacity for the highest average of ten minutes, and for shorter peaks as far as the bucket does not serve them.
 
     Minutes that CloudWatch does not have yet are counted from the fleet's pulses. The next surge is met when pulses
-    report it, so there is neither caution nor forecast.
+    report it, so there is neither caution nor forecast. Spikes that come again and again as they were are no part of
+    the average: capacity is not raised for them.
     """
     most = _most(seen)
     recent = _newest_demand(seen, minutes_that_count(settings, PULSED_HOLD, now), fresh)
-    average, carried = highest_average(recent), capacity_to_carry(recent, seen.burst_seconds)
+    calm = recent
+    if has_spikes(recent):
+        calm = without_regular_spikes(_newest_demand(seen, len(seen.known_units), fresh), len(recent))
+    average, carried = highest_average(calm), capacity_to_carry(recent, seen.burst_seconds)
     base = max(average, carried)
     # a spike that came only once counts too: pulses would otherwise buy its whole peak when it comes again
     units = capacity_for_spikes(seen.known_units[:], base, seen.burst_seconds, times_before=0)
@@ -325,8 +330,7 @@ def decide(
         settings = replace(settings, lower_from_minute=settings.pulsed_lower_from_minute)
         proposal = propose_with_pulses(settings, seen, fresh, now)
         if any(seen.throttled_units):
-            # pulses that come late, or of a part of the fleet, say too little; consumption alone says what to hold
-            proposal = proposal.or_higher(_hold_peak(settings, demand_by_minute(seen), seen, now))
+            proposal = proposal.or_higher(_hold_throttled(settings, seen, now))
     answer = Answer(proposal.units)
     within_step = min(proposal.units, proposal.most)
     answer.become(within_step, LimitCode.STEP, f"at most {STEP_PERCENT // 100} times what was consumed")
@@ -379,6 +383,21 @@ def _hold_peak(settings: ScalerSettings, demand: Sequence[int | None], seen: Obs
     return capacity_for_window(demand, seen, minutes)
 
 
+def _hold_throttled(settings: ScalerSettings, seen: Observation, now: datetime) -> Proposal:
+    """Capacity for the highest demand of the last minutes, up to the newest that throttled.
+
+    Pulses that come late, or of a part of the fleet, say too little there, so CloudWatch says what to hold, for as long
+    as without pulses. What nothing throttled since was told in time.
+    """
+    demand = demand_by_minute(seen)
+    calm = next(minutes for minutes, units in enumerate(reversed(seen.throttled_units)) if units)
+    minutes = minutes_that_count(settings, settings.hold, now) + seen.pending_minutes
+    highest = peak(demand[: len(demand) - calm], minutes - calm)
+    most = max(peak(seen.consumed_units, minutes), 60) * STEP_PERCENT // 100
+    reason = f"peak of {-(-highest // 60):,} units/s until a throttle {calm + 1} minutes ago"
+    return Proposal(per_second(highest, 100), per_second(most, 100), reason)
+
+
 def _follow_climb(settings: ScalerSettings, demand: Sequence[int | None], seen: Observation) -> Proposal | None:
     """Capacity for a climb that goes on until the next raise is there; `None` where nothing climbs.
 
@@ -402,15 +421,19 @@ def _expect_jump(
         proposal = capacity_for_window(demand, seen, minutes)
         return replace(proposal, reason=f"{proposal.reason}, after {jumps} jumps")
     percent = settings.cautious_target_percent
+    current = state.current_without_boosts
     if jumps:
         proposal = capacity_for_window(demand, seen, minutes_that_count(settings, _MINUTE, now), percent)
+        newest = capacity_for_peak(demand, seen, 1, percent)
+        if proposal.units > max(newest.units, current):
+            # headroom over what is over is kept while the hour is paid for, and never raised
+            proposal = newest if newest.units > current else replace(proposal, units=current)
         reason = f"{proposal.reason}, cautious after {jumps} {'jump' if jumps == 1 else 'jumps'}"
     elif _is_new(seen):
         proposal = _capacity_for_average(demand, seen, percent)
         reason = f"{proposal.reason}, cautious as less than an hour is known"
     else:
         return None
-    current = state.current_without_boosts
     if now.minute >= settings.lower_from_minute and proposal.units > current:
         # headroom for the few minutes that are left would be billed for the whole hour
         return Proposal(current, proposal.most, f"{reason}, though not above {current:,} so late in an hour")
