@@ -150,7 +150,7 @@ def test_turn_leaves_hints_for_the_present_minute_and_until_the_next_full_tick()
     assert list(world.hints()) == [pulse_sort_key(minute + later) for later in range(6)]
     (hint,) = set(world.hints().values())
     # the capacity is that which was just asked for, and the bucket is taken as empty after it
-    assert (hint.capacity_units, hint.help_seconds, hint.coverage_percent) == (928, 17, 100)
+    assert (hint.capacity_units, hint.help_seconds, hint.coverage_percent) == (928, 18, 100)
 
 
 def test_fleet_that_tells_more_than_was_consumed_is_told_of() -> None:
