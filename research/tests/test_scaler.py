@@ -70,11 +70,10 @@ def test_readme_says_what_the_scoreboard_and_the_prices_say() -> None:
         (floor_throttled, floor), (direct_throttled, direct) = (
             scored[f"highwater-{mode}{suffix}"] for mode in ("floor", "direct")
         )
-        assert (
-            f"{what}, FLOOR mode / DIRECT mode | {floor:.2f} / {direct:.2f} | "
-            # rounded half up: the page has three digits
-            f"{floor_throttled + 1e-9:.2f} / {direct_throttled + 1e-9:.2f} |"
-        ) in readme
+        # rounded half up: the page has three digits
+        costs = f"{floor + 1e-9:.2f} / {direct + 1e-9:.2f}"
+        throttled = f"{floor_throttled + 1e-9:.2f} / {direct_throttled + 1e-9:.2f}"
+        assert f"{what}, FLOOR mode / DIRECT mode | {costs} | {throttled} |" in readme
     assert f"On-demand costs {scored['on-demand'][1]:.2f} on these" in readme
     prices = load_prices().throughput()
     even = prices.write_unit_hour / (prices.on_demand_write_million * 3600 / 1_000_000)
