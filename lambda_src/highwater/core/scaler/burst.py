@@ -236,23 +236,23 @@ def without_spikes(consumed: Sequence[int | None], minutes: int) -> list[int | N
     recent = consumed[-minutes:]
     highest, average = max(filter(None, recent), default=0), highest_average(recent)
     limit = _spike_limit(average)
-    if highest <= limit or not _are_spikes(_before(drains(consumed[:-minutes], average), highest)):
+    if highest <= limit or not _are_spikes(_last_like(drains(consumed[:-minutes], average), highest)):
         return None
     return [units for units in recent if (units or 0) <= limit]
 
 
 def without_regular_spikes(consumed: Sequence[int | None], minutes: int) -> list[int | None]:
-    """Return the last *minutes* without their spikes, where these are as the last three before them were.
+    """Return the last *minutes* without their spikes, if these are regular; otherwise all of the minutes.
 
-    They are if all four took the same units from the bucket, within a tenth. Where no spike is regular, or there is
-    none, the answer is all of the minutes.
+    Spikes are regular if the newest and the three of about its height before it took the same units from the bucket,
+    within a tenth.
     """
     recent = list(consumed[-minutes:])
     highest, average = max(filter(None, recent), default=0), highest_average(recent)
     limit = _spike_limit(average)
     if highest <= limit:
         return recent
-    alike = [drain for drain in drains(consumed, average) if drain.is_like(highest)][-_SPIKES_BEFORE - 1 :]
+    alike = _last_like(drains(consumed, average), highest, _SPIKES_BEFORE + 1)
     if len(alike) <= _SPIKES_BEFORE or not _are_spikes(alike):
         return recent
     excess = [drain.excess_units for drain in alike]
@@ -267,7 +267,7 @@ def is_expected(consumed: Sequence[int | None], capacity_units: int, burst_secon
     if not found:
         return True
     now = found.pop()
-    most = _most_of(_before(found, now.highest_units), now)
+    most = _most_of(_last_like(found, now.highest_units), now)
     return most is not None and most <= capacity_units * burst_seconds
 
 
@@ -294,7 +294,8 @@ def expected_drain(consumed: Sequence[int | None], later: Sequence[int], capacit
         found = drains(consumed, capacity_units)
     newest = consumed[-_SPIKE_MINUTES:]
     taken, _ = _drain_so_far(newest, capacity_units)
-    most = _most_of(found[-_SPIKES_BEFORE:], _drain_so_far((*newest, *later), capacity_units)[1])
+    _, now = _drain_so_far((*newest, *later), capacity_units)
+    most = _most_of(found[-_SPIKES_BEFORE:], now)
     return None if most is None else most - taken
 
 
@@ -317,9 +318,9 @@ def is_expected_so_far(
 
 
 def _drain_so_far(demand: Sequence[int | None], capacity_units: int) -> tuple[int, BucketDrain]:
-    """Return the units that the bucket lacks at the end of *demand*, and the drain until it lacked most.
+    """Return the units that the bucket lacks at the end of *demand*, and the drain that goes on or is being filled up.
 
-    The minutes since then fill the bucket again, and do not make the drain a longer one.
+    That drain ends where the bucket lacks most: the minutes after it only fill the bucket, so they do not count.
     """
     excess = minutes = most = length = 0
     for units in demand:
@@ -341,9 +342,9 @@ def _spike_limit(average: int) -> int:
     return 60 * average * _SPIKE_PERCENT // 100
 
 
-def _before(found: Sequence[BucketDrain], highest_units: int) -> list[BucketDrain]:
-    """Return the last three of the drains that were about as high as *highest_units* in a minute."""
-    return [drain for drain in found if drain.is_like(highest_units)][-_SPIKES_BEFORE:]
+def _last_like(found: Sequence[BucketDrain], highest_units: int, most: int = _SPIKES_BEFORE) -> list[BucketDrain]:
+    """Return up to so many of the last drains that were about as high as *highest_units* in a minute."""
+    return [drain for drain in found if drain.is_like(highest_units)][-most:]
 
 
 def _are_spikes(found: Sequence[BucketDrain]) -> bool:

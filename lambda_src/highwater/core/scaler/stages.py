@@ -384,10 +384,10 @@ def _hold_peak(settings: ScalerSettings, demand: Sequence[int | None], seen: Obs
 
 
 def _hold_throttled(settings: ScalerSettings, seen: Observation, now: datetime) -> Proposal:
-    """Capacity for the highest demand of the last minutes, up to the newest that throttled.
+    """Capacity for the highest demand of the last minutes, up to the newest one in which requests were throttled.
 
-    Pulses that come late, or of a part of the fleet, say too little there, so CloudWatch says what to hold, for as long
-    as without pulses. What nothing throttled since was told in time.
+    A throttle may mean that pulses came late, or from a part of the fleet only, so what CloudWatch counted until then
+    is held as long as without pulses. Later peaks were met without throttles: their pulses came in time.
     """
     demand = demand_by_minute(seen)
     calm = next(minutes for minutes, units in enumerate(reversed(seen.throttled_units)) if units)
@@ -426,7 +426,7 @@ def _expect_jump(
         proposal = capacity_for_window(demand, seen, minutes_that_count(settings, _MINUTE, now), percent)
         newest = capacity_for_peak(demand, seen, 1, percent)
         if proposal.units > max(newest.units, current):
-            # headroom over what is over is kept while the hour is paid for, and never raised
+            # the peak is over: its headroom stays while the hour is paid for, but is not bought anew
             proposal = newest if newest.units > current else replace(proposal, units=current)
         reason = f"{proposal.reason}, cautious after {jumps} {'jump' if jumps == 1 else 'jumps'}"
     elif _is_new(seen):
