@@ -17,7 +17,6 @@ from highwater_lab.rehearse import (
     TableChange,
     rehearse,
     rehearse_app,
-    traffic_for,
 )
 from highwater_lab.report.app import app_document, app_markdown, fixed_sentence, sentence, share, total_sentence, usd
 from highwater_lab.report.terminal import config_text
@@ -32,8 +31,8 @@ WRITES = Stream(None, Dimension.WRITE)
 
 
 def _table(name: str, setup: TableSetup | None, *, problem: str = "", **more: str | None) -> ListedTable:
-    values: dict[str, str | None] = {"stage": "", "stack": "Shop", "logical_id": "X1", "physical": None} | more
-    return ListedTable(name=name, setup=setup, problem=problem, **values)  # type: ignore[arg-type] # texts all
+    values: dict[str, str | None] = {"stage": "", "logical_id": "X1", "physical": None} | more
+    return ListedTable(name=name, setup=setup, problem=problem, stacks=("Shop",), **values)  # type: ignore[arg-type] # texts all
 
 
 def _app(after: list[ListedTable], before: list[ListedTable] | None = None, **traffic: Traffic) -> AppRehearsal:
@@ -181,36 +180,6 @@ def test_index_that_the_change_adds_is_simulated_after_it_alone() -> None:
     assert table.after is not None
     assert table.before is not None
     assert table.after.demanded_units > table.before.demanded_units
-
-
-@pytest.mark.parametrize(
-    ("names", "found"),
-    [
-        (["orders-7", "Orders"], "orders-7"),
-        (["Shop/Orders", "Orders"], None),
-    ],
-)
-def test_table_with_a_name_is_found_by_it_alone_unless_by_its_path(names: list[str], found: str | None) -> None:
-    by_name = {name: replace(STEP, name=name) for name in names}
-    traffic = traffic_for(_table("Prod/Shop/Orders", None, physical="orders-7"), by_name)
-    assert (None if traffic is None else traffic.name) == found
-
-
-@pytest.mark.parametrize(
-    ("names", "found"),
-    [
-        (["Shop-X1-ABCDEFGH1234", "Shop/Orders"], "Shop-X1-ABCDEFGH1234"),
-        (["Shop-X1-ABCDEFGH1234", "Shop-X1-ABCDEFGH9999"], None),
-        (["Shop-X12-ABCDEFGH1234", "Prod/Shop/Orders", "orders"], "Prod/Shop/Orders"),
-        (["ORDERS", "X1"], "ORDERS"),
-        (["X1", "other"], "X1"),
-        (["other"], None),
-    ],
-)
-def test_table_whose_name_is_generated_is_found_by_what_is_known_of_it(names: list[str], found: str | None) -> None:
-    by_name = {name: replace(STEP, name=name) for name in names}
-    traffic = traffic_for(_table("Prod/Shop/Orders", None), by_name)
-    assert (None if traffic is None else traffic.name) == found
 
 
 def test_result_in_words() -> None:

@@ -17,7 +17,6 @@ from highwater.cli.durations import DurationType
 from highwater.cli.terminal import say
 from highwater.core import Dimension
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
-from highwater_lab.rehearse.app import name_for, traffic_for
 from highwater_lab.services.prices import DEFAULT_REGION, Commitments, Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.template import ListedTable
@@ -125,7 +124,7 @@ class TrafficSource:
             return lambda _: same
         read = read_traffic_by_table(self.traffic_file, units_are=Dimension(self.units_are.removesuffix("s")))
         by_name = {name: self._moved(traffic) for name, traffic in read.items()}
-        return lambda table: traffic_for(table, by_name)
+        return lambda table: by_name.get(table.name_among(by_name) or "")
 
     def _live_traffic(self) -> Callable[[ListedTable], Traffic | None]:
         """Return a function that fetches the traffic of the live table that a table of an app is deployed as."""
@@ -136,7 +135,7 @@ class TrafficSource:
         now, days = datetime.now(UTC), 14 if self.days is None else self.days
 
         def fetch(table: ListedTable) -> Traffic | None:
-            name = name_for(table, names)
+            name = table.name_among(names)
             if name is None:
                 return None
             try:

@@ -8,7 +8,6 @@ from highwater_lab.rehearse.app import (
     TableChange,
     TableRehearsal,
     rehearse_app,
-    traffic_for,
 )
 from highwater_lab.rehearse.jobs import PlannedBoost, PlannedJob
 from highwater_lab.rehearse.limits import Limits, Passed
@@ -29,5 +28,4 @@ __all__ = [
     "TableRehearsal",
     "rehearse",
     "rehearse_app",
-    "traffic_for",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
@@ -284,35 +283,6 @@ def _covered(outcomes: Sequence[Outcome], commitments: Commitments) -> float:
         prices = [each.unit_hour[dimension] for each in outcomes if dimension in each.unit_hour]
         usd += covered * min(prices) * commitments.provisioned_factor * HOURS_PER_MONTH
     return usd
-
-
-def traffic_for(table: ListedTable, by_name: Mapping[str, Traffic]) -> Traffic | None:
-    """Return a table's traffic from that of many tables by name, `None` if `name_for` finds none."""
-    name = name_for(table, by_name)
-    return None if name is None else by_name[name]
-
-
-def name_for(table: ListedTable, names: Iterable[str]) -> str | None:
-    """Return which of these names is a table's, `None` if none is, or if several may be.
-
-    A table is known by its physical name, by the form of the names that CloudFormation generates, by the path of its
-    construct, by the path's last part, or by its logical id, in this order.
-    """
-    generated = re.compile(rf"{re.escape(table.stack)}-{re.escape(table.logical_id or '')}-[A-Z0-9]{{8,16}}")
-    last = table.name.rpartition("/")[2]
-    meanings: tuple[Callable[[str], bool], ...] = (
-        lambda name: name == table.physical,
-        lambda name: table.physical is None and bool(table.stack) and generated.fullmatch(name) is not None,
-        lambda name: name == table.name,
-        lambda name: table.physical is None and name.lower() == last.lower(),
-        lambda name: table.physical is None and name == table.logical_id,
-    )
-    given = list(names)
-    for fits in meanings:
-        found = [name for name in given if fits(name)]
-        if found:
-            return found[0] if len(found) == 1 else None
-    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from highwater_lab.template.assembly import is_plan, load_prior, load_templates
 from highwater_lab.template.document import TemplateError
-from highwater_lab.template.selection import ListedTable, count_fixed, find_table, list_tables
+from highwater_lab.template.listed import ListedTable
+from highwater_lab.template.selection import count_fixed, find_table, list_tables
 
 __all__ = [
     "ListedTable",

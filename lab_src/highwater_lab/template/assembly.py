@@ -99,8 +99,7 @@ def _with_nested(
     yield replace(template, environment=environment, nested=nested, paths=_own(ids, inner.values()))
     for logical_id, child in nested.items():
         within = [(path, each) for path, each in ids if path.startswith(inner.get(logical_id, "/"))]
-        # CloudFormation chooses the name of a nested stack
-        yield from _with_nested(Path(child), replace(environment, stack=None), assets, within, (*outer, file))
+        yield from _with_nested(Path(child), environment.nested(logical_id), assets, within, (*outer, file))
 
 
 def _own(ids: _Ids, inner: Collection[str]) -> dict[str, str]:
@@ -133,12 +132,12 @@ def _assets(template: Path) -> dict[str, str]:
         return {}
 
 
-def artifacts_of(folder: Path) -> list[dict[str, Any]]:
-    """Return the entries of a cloud assembly's manifest; raise `TemplateError` without one that can be read."""
+def artifacts_of(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the artifacts of a cloud assembly's manifest by id; raise `TemplateError` without one that can be read."""
     place = folder / _MANIFEST
     try:
         artifacts = json.loads(read_file(place))["artifacts"]
-        return [artifact for artifact in artifacts.values() if isinstance(artifact, dict)]
+        return {str(name): artifact for name, artifact in artifacts.items() if isinstance(artifact, dict)}
     except OSError as error:
         raise TemplateError(
             f"{folder}: is not a cloud assembly: {_MANIFEST} cannot be read: {error.strerror}; give the folder that "
@@ -151,9 +150,11 @@ def artifacts_of(folder: Path) -> list[dict[str, Any]]:
 def _stacks(folder: Path) -> dict[str, tuple[Environment, _Ids]] | None:
     """Return by template file its environment and its constructs; `None` without a readable manifest."""
     try:
-        stacks = [artifact for artifact in artifacts_of(folder) if artifact["type"] == STACK]
+        artifacts = artifacts_of(folder)
         return {
-            stack["properties"]["templateFile"]: (_environment(stack), list(_ids(stack, folder))) for stack in stacks
+            stack["properties"]["templateFile"]: (_environment(name, stack), list(_ids(stack, folder)))
+            for name, stack in artifacts.items()
+            if stack["type"] == STACK
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
@@ -164,7 +165,7 @@ def stages_of(folder: Path) -> list[str]:
     try:
         names = [
             str(artifact["properties"]["directoryName"])
-            for artifact in artifacts_of(folder)
+            for artifact in artifacts_of(folder).values()
             if artifact["type"] == "cdk:cloud-assembly"
         ]
     except (ValueError, KeyError, TypeError):
@@ -194,8 +195,11 @@ def _ids(artifact: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
             yield path, str(note.get("data"))
 
 
-def _environment(artifact: dict[str, Any]) -> Environment:
+def _environment(name: str, artifact: dict[str, Any]) -> Environment:
+    """Return the environment of the stack that is the manifest's artifact of this id."""
     match = _ENVIRONMENT.fullmatch(str(artifact.get("environment")))
     account, region = (None if part in _UNKNOWN else part for part in match.groups()) if match else (None, None)
-    stack = artifact["properties"].get("stackName")
-    return Environment(account, region, str(stack) if stack else None)
+    # the CDK leaves stackName out where it equals the artifact's id (aws-cdk, Cloud Assembly Schema,
+    # AwsCloudFormationStackProperties, read 2026-11)
+    stack = artifact["properties"].get("stackName") or name
+    return Environment(account, region, (str(stack),))

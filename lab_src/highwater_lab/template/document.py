@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,12 +32,22 @@ class Environment:
     Attributes:
         account: The account's number; `None` if the stack is not bound to one.
         region: The region's name; `None` if the stack is not bound to one.
-        stack: The stack's name.
+        stacks: The name of the stack; for a nested stack that of the outermost one, then the logical ids of the nested
+            stacks down to its own. The name is empty if it is not known.
     """
 
     account: str | None = None
     region: str | None = None
-    stack: str | None = None
+    stacks: tuple[str, ...] = ("",)
+
+    @property
+    def stack(self) -> str | None:
+        """The stack's name; `None` if it is not known, as that of a nested stack, which CloudFormation chooses."""
+        return self.stacks[0] or None if len(self.stacks) == 1 else None
+
+    def nested(self, logical_id: str) -> Environment:
+        """Return the environment of a stack that this one nests."""
+        return replace(self, stacks=(*self.stacks, logical_id))
 
 
 @dataclass(frozen=True, slots=True)

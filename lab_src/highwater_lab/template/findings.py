@@ -48,7 +48,7 @@ def read_findings(folder: Path) -> list[SynthFinding]:
 
 
 def _findings_of(folder: Path) -> Iterator[SynthFinding]:
-    for artifact in artifacts_of(folder):
+    for artifact in artifacts_of(folder).values():
         if artifact.get("type") != STACK:
             continue
         for path, note in notes_of(artifact, folder):

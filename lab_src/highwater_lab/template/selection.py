@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from highwater_lab.simulation.setup import TableSetup
-from highwater_lab.template.document import Dialect, Template, TemplateError
+from highwater_lab.template.document import Template, TemplateError
+from highwater_lab.template.listed import ListedTable
 from highwater_lab.template.parts import Parts, fixed_of
 from highwater_lab.template.stacks import Stack, Stacks, is_open
 from highwater_lab.template.tables import TemplateTable, read_table, tables_of
@@ -63,39 +63,6 @@ def find_table(
     raise TemplateError(f"{len(chosen)} tables match: {_listed(chosen)}; {hint}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedTable:
-    """One of all tables of an app.
-
-    Attributes:
-        name: Its name in reports, unique in the app: the path of its construct where the assembly has it.
-        stage: The path of the `cdk.Stage` that its stack belongs to; empty for a stack outside of stages.
-        stack: The name of its stack; empty where the assembly does not say it.
-        logical_id: Its logical id, `None` if no template defines it.
-        physical: Its physical name, `None` where CloudFormation generates it.
-        setup: Its capacity and scaling, `None` if that could not be read.
-        problem: Why it could not be read; empty if it was.
-        dialect: The words of its template.
-        is_global: Whether it is an `AWS::DynamoDB::GlobalTable`, whose scalable targets CloudFormation makes itself.
-        is_managed: Whether Highwater manages its capacity already.
-    """
-
-    name: str
-    stage: str
-    stack: str
-    logical_id: str | None
-    physical: str | None
-    setup: TableSetup | None
-    problem: str = ""
-    dialect: Dialect = field(default_factory=Dialect)
-    is_global: bool = False
-    is_managed: bool = False
-
-    def is_called(self, name: str) -> bool:
-        """Return whether people may mean this table by *name*: one of its names, or an end of its path or address."""
-        return name in (self.name, self.logical_id, self.physical) or self.dialect.is_end(name, self.name)
-
-
 # The metadata of tables that belong to Highwater itself
 _OWN: Final = "highwater:own"
 _STAGE_FOLDER: Final = "assembly-"
@@ -132,15 +99,26 @@ def _list_table(label: str, found: TemplateTable, parts: Parts) -> ListedTable:
     return ListedTable(
         name=label,
         stage=_stage(found.stack),
-        stack=template.environment.stack or "",
+        stacks=template.environment.stacks,
         logical_id=found.logical_id,
         physical=None if is_open(found.table) else found.table,
+        open_name=_open_name(found),
         setup=setup,
         problem=problem,
         dialect=template.dialect,
         is_global=found.kind == "AWS::DynamoDB::GlobalTable",
         is_managed=parts.is_managed(found.stack.scope, found.table),
     )
+
+
+def _open_name(found: TemplateTable) -> str:
+    """Return the name that a template declares with references that only the deployment knows; empty for others."""
+    if found.logical_id is None:
+        return ""
+    properties = found.stack.template.resource(found.logical_id).get("Properties")
+    is_declared = isinstance(properties, dict) and properties.get("TableName") is not None
+    name = found.stack.name_of(found.logical_id) if is_declared else ""
+    return name if is_open(name) and name != f"${{{found.logical_id}}}" else ""
 
 
 def _is_own(found: TemplateTable) -> bool:
