@@ -50,7 +50,7 @@ def test_file_is_shown_by_table(command: Command) -> None:
         "reads    1.01  2.00  2.00        2.0  ▅▁ █",
         "! many.csv: ignored columns: 'Host'",
         "! many.csv: no rows for 1 of 4 bins of table orders, the first at 2026-11-02T10:02:00Z: they are unknown, and "
-        "simulated as 0 units",
+        "simulated as between their neighbours",
     ]
 
 
@@ -68,7 +68,7 @@ def test_one_table_is_shown_as_json(command: Command, many: Path) -> None:
                 "notes": [
                     "standard input: ignored columns: 'Host'",
                     "standard input: no rows for 1 of 4 bins of table orders, the first at 2026-11-02T10:02:00Z: they "
-                    "are unknown, and simulated as 0 units",
+                    "are unknown, and simulated as between their neighbours",
                 ],
                 "units_per_second": {
                     "reads": {"units": 181, "mean": 1.0056, "p99": 2, "peak": 2, "peak_to_mean": 1.989}
@@ -118,7 +118,7 @@ def test_rehearse_takes_the_table_that_it_is_for_and_prints_the_notes(command: C
     assert done.stderr.splitlines() == [
         "many.csv: ignored columns: 'Host'",
         "many.csv: no rows for 1 of 4 bins of table orders, the first at 2026-11-02T10:02:00Z: they are unknown, and "
-        "simulated as 0 units",
+        "simulated as between their neighbours",
     ]
     done = command("rehearse", "t.yaml", "--traffic", "many.csv", "--traffic-table", "carts", "--json")
     assert json.loads(done.stdout)["traffic"]["name"] == "carts"
@@ -126,7 +126,7 @@ def test_rehearse_takes_the_table_that_it_is_for_and_prints_the_notes(command: C
 
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[LocalCloud]:
-    """Tables `orders` with an index and `idle`, both provisioned, and `logs` on demand; two have traffic."""
+    """`orders` with an index and `logs` on demand, which have traffic; `idle`; and `new`, without a datapoint."""
     with LocalCloud(clock="driven", has_instant_updates=True) as made:
         make: Any = boto3.client
         dynamodb, cloudwatch = (make(name, **made.client_arguments()) for name in ("dynamodb", "cloudwatch"))
@@ -140,20 +140,27 @@ def cloud() -> Iterator[LocalCloud]:
             },
             "idle": {"ProvisionedThroughput": capacity},
             "logs": {"BillingMode": "PAY_PER_REQUEST"},
+            "new": {"ProvisionedThroughput": capacity},
         }
         for table, more in tables.items():
             attributes = [{"AttributeName": "pk", "AttributeType": "S"}]
             dynamodb.create_table(TableName=table, KeySchema=key, AttributeDefinitions=attributes, **more)
-        for table in ("orders", "logs"):
+        now = datetime.now(UTC)
+        for table, metric, values in (
+            ("orders", "ConsumedWriteCapacityUnits", (600, 0, 0)),
+            ("logs", "ConsumedWriteCapacityUnits", (600, 0, 0)),
+            ("idle", "ProvisionedWriteCapacityUnits", (5, 5, 5)),
+        ):
             cloudwatch.put_metric_data(
                 Namespace="AWS/DynamoDB",
                 MetricData=[
                     {
-                        "MetricName": "ConsumedWriteCapacityUnits",
+                        "MetricName": metric,
                         "Dimensions": [{"Name": "TableName", "Value": table}],
-                        "Timestamp": datetime.now(UTC) - timedelta(hours=2),
-                        "Value": 600,
+                        "Timestamp": now - timedelta(hours=2) + timedelta(minutes=minute),
+                        "Value": value,
                     }
+                    for minute, value in enumerate(values)
                 ],
             )
         dynamodb.close()
@@ -168,7 +175,7 @@ def live(cloud: LocalCloud, tmp_path: Path) -> Command:
 
 def test_price_is_told_before_anything_is_fetched(live: Command, tmp_path: Path) -> None:
     done = live("traffic", "fetch", "--all", "--dry-run")
-    told = "3 tables, 14 days: 8 requests to CloudWatch for 16 metrics, less than 0.01 USD\n"
+    told = "4 tables, 14 days: 10 requests to CloudWatch for 20 metrics, less than 0.01 USD\n"
     assert (done.returncode, done.stdout, done.stderr) == (0, "", told)
     assert not (tmp_path / "traffic").exists()
 
@@ -177,25 +184,30 @@ def test_all_tables_of_both_modes_are_fetched_and_read_again(live: Command, tmp_
     done = live("traffic", "fetch", "--all", "--days", "1", "--out", "of/a/day", "--json")
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[1:] == [
-        "table 'idle' had no traffic in the last 1 days, so there is nothing to rehearse"
+        "! table 'new' has no datapoints in the last 1 days, neither of what it consumes nor of provisioned capacity: "
+        "whether it is idle is not known"
     ]
     assert json.loads(done.stdout) == {
-        "requests": 8,
-        "metrics": 16,
-        "usd": 0.00016,
+        "requests": 10,
+        "metrics": 20,
+        "usd": 0.0002,
         "tables": {
-            table: {"file": f"of/a/day/{table}.csv", "minutes": 1440, "mean_units_per_second": 0.0069}
-            for table in ("logs", "orders")
+            table: {"file": f"of/a/day/{table}.csv", "minutes": minutes, "mean_units_per_second": mean}
+            for table, minutes, mean in (("idle", 3, 0), ("logs", 3, 3.3333), ("new", 0, None), ("orders", 3, 3.3333))
         },
-        "without_traffic": ["idle"],
+        "without_traffic": ["new"],
         "kept": [],
     }
     found = read_traffic_by_table(tmp_path / "of" / "a" / "day")
-    assert [(each.name, each.minutes, each.notes) for each in found.values()] == [
-        ("logs", 1440, ()),
-        ("orders", 1440, ()),
+    nothing = "of/a/day/new.csv: has a header but no rows; add one row per bin"
+    assert [(each.name, each.minutes, each.is_idle) for each in found.values()] == [
+        ("idle", 3, True),
+        ("logs", 3, False),
+        ("new", 0, False),
+        ("orders", 3, False),
     ]
-    assert [sum(each.total_units(stream) for stream in each.rates) for each in found.values()] == [600, 600]
+    assert [note.endswith(nothing) for each in found.values() for note in each.notes] == [True]
+    assert [sum(each.total_units(stream) for stream in each.rates) for each in found.values()] == [0, 600, 0, 600]
 
 
 def test_resumed_fetch_keeps_what_is_there(live: Command, tmp_path: Path) -> None:
@@ -206,15 +218,16 @@ def test_resumed_fetch_keeps_what_is_there(live: Command, tmp_path: Path) -> Non
         0,
         "1 table, 1 days: 2 requests to CloudWatch for 4 metrics, less than 0.01 USD; 1 kept from before\n",
     )
-    assert done.stdout == "written: traffic/logs.csv: 1,440 minutes, 0.01 units/s on average\n"
+    assert done.stdout == "written: traffic/logs.csv: 3 minutes, 3.33 units/s on average\n"
     assert (tmp_path / "traffic" / "orders.csv").read_text() == "minute_index,reads\n0,5\n"
     again = live("traffic", "fetch", "orders", "--days", "60")
-    assert (again.returncode, (tmp_path / "traffic" / "orders.csv").read_text().count("\n")) == (0, 60 * 288 + 1)
+    assert again.returncode == 0
+    assert (tmp_path / "traffic" / "orders.csv").read_text().startswith("timestamp,reads,writes,reads:by_pk")
 
 
 def test_tables_without_traffic_or_files_that_cannot_be_are_told(live: Command, tmp_path: Path) -> None:
-    done = live("traffic", "fetch", "idle", "--days", "1")
-    assert (done.returncode, done.stdout) == (1, "")
+    done = live("traffic", "fetch", "new", "--days", "1")
+    assert (done.returncode, done.stdout) == (1, "written: traffic/new.csv: nothing is known of the table\n")
     missing = "table 'order' does not exist; check its name, the account and the region"
     assert refused(live("traffic", "fetch", "order")) == f"highwater traffic fetch: {missing}"
     (tmp_path / "file").write_text("")

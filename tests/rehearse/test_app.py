@@ -102,27 +102,45 @@ def test_what_is_not_known_is_in_no_sum_and_says_why() -> None:
     app = _app(
         [
             _table("Broken", None, problem="Broken: has provisioned billing but no WriteCapacityUnits"),
-            _table("Idle", setup_of(300)),
+            _table("Empty", setup_of(300)),
+            _table("Idle", setup_of(7)),
             _table("Index", setup_of(300)),
             _table("Lost", setup_of(300), physical="lost-1"),
             _table("Orders", setup_of(300)),
         ],
+        Empty=Traffic.unknown("empty", "idle.csv: has no datapoints"),
         Idle=idle,
         Index=by_status,
         Orders=STEP,
     )
     assert {table.name: table.unknown for table in app.unknown()} == {
         "Broken": "Broken: has provisioned billing but no WriteCapacityUnits",
-        "Idle": "traffic idle has no requests",
+        "Empty": "idle.csv: has no datapoints",
         "Index": "traffic step has a column reads:by_status, and the table has no such index",
         "Lost": "there is no traffic of lost-1, Lost",
     }
-    known = app.tables[-1].after
+    quiet, known = (each.after for each in app.tables if each.name in ("Idle", "Orders"))
     assert known is not None
-    assert app.after.cost_per_month == known.cost_per_month
+    assert quiet is not None
+    assert app.after.cost_per_month == pytest.approx(known.cost_per_month + quiet.cost_per_month)
     assert total_sentence(app) == (
-        f"1 table: {usd(known.cost_per_month)} USD a month, {share(known.throttled_percent)} % throttled. 4 more are "
-        "unknown, and not in these sums."
+        f"2 tables: {usd(app.after.cost_per_month)} USD a month, {share(known.throttled_percent)} % throttled. 4 more "
+        "are unknown, and not in these sums."
+    )
+
+
+def test_idle_table_has_its_price_and_an_index_without_traffic_says_what_is_assumed() -> None:
+    idle = replace(STEP, name="idle", rates={WRITES: type(STEP.rates[WRITES])("q", [0] * 60)}, counts=None)
+    app = _app([_table("Idle", setup_of(7)), _table("Index", setup_of(300, "by_status"))], Idle=idle, Index=STEP)
+    quiet, assumed = app.tables
+    assert quiet.after is not None
+    assert sentence(quiet, "").startswith(
+        f"Idle: idle: nothing is requested of it. {usd(quiet.after.cost_per_month)} USD"
+    )
+    assert quiet.notes == ()
+    assert assumed.notes == (
+        "the traffic has no column writes:by_status: 100 % of the units written to the table are assumed to be written "
+        "to index by_status, too; say what is true with --index-share by_status=PERCENT, or in such a column",
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from highwater.core import Dimension
 from highwater_lab.traffic import Stream
 
-# the units of each bin of each stream of each table; None is a bin that the source has nothing of
+# the units of each bin of each stream of each table
 Units = Mapping[str, Mapping[Stream, list[float]]]
 ENCODINGS: Final = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be")
 METRICS: Final = {Dimension.READ: "ConsumedReadCapacityUnits", Dimension.WRITE: "ConsumedWriteCapacityUnits"}
@@ -78,7 +78,7 @@ def _number(units: float, *, comma: bool) -> str:
 
 
 def as_console_export(units: Units, start: datetime, seconds: int, random: Random, *, hours: int) -> bytes:
-    """The CSV of CloudWatch's console; what is 0 has no datapoint."""
+    """The CSV of CloudWatch's console; what is 0 has a datapoint, as CloudWatch publishes zeros."""
     labels, columns = [], []
     for table, series in units.items():
         for stream, values in series.items():
@@ -95,7 +95,7 @@ def as_console_export(units: Units, start: datetime, seconds: int, random: Rando
     times = []
     for number in range(len(columns[0])):
         at = (start + timedelta(seconds=number * seconds)).astimezone(timezone(timedelta(hours=hours)))
-        times.append([at.strftime("%Y/%m/%d %H:%M:%S"), *(repr(values[number] or "").strip("'") for values in columns)])
+        times.append([at.strftime("%Y/%m/%d %H:%M:%S"), *(repr(values[number]) for values in columns)])
     random.shuffle(times)
     text = io.StringIO(newline="")
     csv.writer(text).writerows(rows + times)
@@ -108,7 +108,7 @@ def as_metric_data(units: Units, start: datetime, seconds: int, random: Random, 
     queries = []
     for table, series in units.items():
         for stream, values in series.items():
-            points = [(number, value) for number, value in enumerate(values) if value]
+            points = list(enumerate(values))
             random.shuffle(points)
             name = f"m{len(results)}"
             index = [] if stream.index is None else [stream.index]
@@ -134,7 +134,6 @@ def as_metric_statistics(series: Mapping[Stream, list[float]], start: datetime, 
         points = [
             {"Timestamp": (start + timedelta(seconds=number * seconds)).isoformat(), "Sum": value, "Unit": "Count"}
             for number, value in enumerate(values)
-            if value
         ]
         random.shuffle(points)
         answers.append(json.dumps({"Label": METRICS[stream.dimension], "Datapoints": points}))

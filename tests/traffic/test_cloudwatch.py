@@ -39,7 +39,7 @@ def cloud() -> Iterator[LocalCloud]:
                 }
             ],
         )
-        _put(cloud, "ConsumedWriteCapacityUnits", None, {3: 240, 5: 60})
+        _put(cloud, "ConsumedWriteCapacityUnits", None, {3: 240, 4: 0, 5: 60})
         _put(cloud, "WriteThrottleEvents", None, {5: 17})
         _put(cloud, "ConsumedReadCapacityUnits", "by_status", {1440: 90})
         yield cloud
@@ -71,7 +71,8 @@ def test_consumed_and_throttled_are_put_together_by_minute(cloud: LocalCloud) ->
         now=NOW,
         progress=lambda done, total: steps.append((done, total)),
     )
-    assert (traffic.name, traffic.start, traffic.minutes) == ("orders", END - timedelta(days=1), 1440)
+    # from the first datapoint to the last
+    assert (traffic.name, traffic.start, traffic.minutes) == ("orders", END - timedelta(days=1), 1438)
     found = {
         stream: {minute: units for minute, units in enumerate(rates) if units}
         for stream, rates in traffic.rates.items()
@@ -80,6 +81,8 @@ def test_consumed_and_throttled_are_put_together_by_minute(cloud: LocalCloud) ->
         Stream(None, READ): {},
         Stream(None, WRITE): {1440 - 3: 240, 1440 - 5: 77},
         Stream("by_status", READ): {0: 90},
+        # an idle index has a column of zeros, so that nothing is assumed of it
+        Stream("by_status", WRITE): {},
     }
     assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
@@ -99,6 +102,28 @@ def test_table_without_traffic_is_refused(cloud: LocalCloud) -> None:
     with pytest.raises(TrafficError) as refused:
         fetch_traffic(*clients, "orders", days=456, now=NOW)
     assert str(refused.value) == "days must be between 1 and 455, got 456: CloudWatch keeps metrics no longer"
-    with pytest.raises(TrafficError) as refused:
-        fetch_traffic(*clients, "orders", days=1, now=NOW + timedelta(days=3))
-    assert str(refused.value) == ("table 'orders' had no traffic in the last 1 days, so there is nothing to rehearse")
+
+
+def test_table_without_a_datapoint_is_idle_where_it_had_capacity_and_otherwise_unknown(cloud: LocalCloud) -> None:
+    clients = cloud.client("dynamodb"), cloud.client("cloudwatch")
+    unknown = fetch_traffic(*clients, "orders", days=1, now=NOW + timedelta(days=3))
+    assert (unknown.minutes, unknown.is_unknown) == (0, True)
+    assert unknown.notes == (
+        "table 'orders' has no datapoints in the last 1 days, neither of what it consumes nor of provisioned capacity: "
+        "whether it is idle is not known",
+    )
+    at = NOW + timedelta(days=6)
+    cloud.client("cloudwatch").put_metric_data(
+        Namespace="AWS/DynamoDB",
+        MetricData=[
+            {
+                "MetricName": "ProvisionedWriteCapacityUnits",
+                "Dimensions": [{"Name": "TableName", "Value": "orders"}],
+                "Timestamp": at - timedelta(minutes=ago),
+                "Value": 200.0,
+            }
+            for ago in (300, 40)
+        ],
+    )
+    idle = fetch_traffic(*clients, "orders", days=1, now=at)
+    assert (idle.minutes, idle.is_idle) == (261, True)

@@ -195,10 +195,10 @@ def test_gaps_are_unknown_and_kept_when_written(tmp_path: Path) -> None:
     text = "timestamp,units\n2026-11-02T05:00,6.5\n2026-11-02T05:01,1\n2026-11-02T05:04,3\n"
     path = _file(tmp_path, text)
     traffic = read_traffic(path)
-    assert [list(rates) for rates in traffic.rates.values()] == [[7, 1, 0, 0, 3]]
+    assert [list(rates) for rates in traffic.rates.values()] == [[7, 1, 1, 3, 3]]
     assert traffic.gaps == traffic.scaled(2).gaps == ((2, 2),)
     note = f"{path}: no rows for 2 of 5 bins, the first at 2026-11-02T05:02:00Z: they are unknown, and simulated as "
-    note += "0 units"
+    note += "between their neighbours"
     assert traffic.notes == traffic.scaled(2).notes == (note,)
     write_traffic(traffic, path)
     assert read_traffic(path) == traffic
@@ -206,8 +206,41 @@ def test_gaps_are_unknown_and_kept_when_written(tmp_path: Path) -> None:
     traffic = read_traffic(_file(tmp_path, "minute_index,units\n3,1\n0,1\n1,2\n"))
     assert traffic.gaps == ((2, 1),)
     assert traffic.notes[0].endswith(
-        ": no rows for 1 of 4 bins, the first at bin 2: they are unknown, and simulated as 0 units"
+        ": no rows for 1 of 4 bins, the first at bin 2: they are unknown, and simulated as between their neighbours"
     )
+
+
+@pytest.mark.parametrize(
+    ("missing", "note"),
+    [
+        ([700], ""),
+        ([700, 701, 900, 1203, 1204], ""),
+        (
+            [2],
+            "1 of 2,880 bins, the first at bin 2, 1 of them in the busiest hour: they are unknown, and "
+            "simulated as between their neighbours",
+        ),
+        (
+            list(range(500, 620, 4)),
+            "30 of 2,880 bins, the first at bin 500: they are unknown, and simulated as between their neighbours",
+        ),
+        (
+            list(range(1000, 1006)),
+            "6 of 2,880 bins, the first at bin 1000: they are unknown, and simulated as between their neighbours, as 0 "
+            "units where more than 5 are missing in a row",
+        ),
+    ],
+)
+def test_missing_minutes_are_said_if_they_are_many_or_of_the_busiest_hour(
+    tmp_path: Path, missing: list[int], note: str
+) -> None:
+    rows = (f"{number},{7 if number < 60 else 3}\n" for number in range(2880) if number not in missing)
+    path = _file(tmp_path, "minute_index,units\n" + "".join(rows))
+    traffic = read_traffic(path)
+    assert traffic.notes == ((f"{path}: no rows for {note}",) if note else ())
+    is_long = len(missing) == 6
+    units = traffic.rates[Stream(None, Dimension.WRITE)]
+    assert [units[number] for number in missing] == [0 if is_long else 7 if number < 60 else 3 for number in missing]
 
 
 def test_what_is_repeated_counts_once_and_what_is_ignored_is_named(tmp_path: Path) -> None:

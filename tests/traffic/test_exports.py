@@ -43,19 +43,70 @@ def test_sums_of_a_period_become_units_per_second_and_throttles_count(tmp_path: 
         f"Full label,{FULL} ConsumedWriteCapacityUnits Sum 300,{FULL} WriteThrottleEvents Sum 300,"
         f"{FULL} ProvisionedWriteCapacityUnits Average 300\n"
         "Label,ConsumedWriteCapacityUnits,WriteThrottleEvents,ProvisionedWriteCapacityUnits\n"
-        "2026/11/02 10:00:00,3000,,5\n2026/11/02 10:15:00,600,900,5\n"
+        "2026/11/02 10:00:00,3000,,5\n2026/11/02 10:05:00,,,5\n2026/11/02 10:15:00,600,900,5\n"
     )
     path = _file(tmp_path, text, "orders-2026_11_02_00_00_00-2026_11_03_00_00_00-UTC-3.csv")
-    assert _rates(path) == {"orders": {"writes": [600] * 5 + [0] * 10 + [300] * 5}}
+    assert _rates(path) == {"orders": {"writes": [600] * 5 + [500] * 5 + [400] * 5 + [300] * 5}}
     traffic = read_traffic(path)
     assert (traffic.start, traffic.source_bin_seconds) == (datetime(2026, 11, 2, 13, tzinfo=UTC), 300)
     assert traffic.busiest_minute(next(iter(traffic.rates))) == 10
+    # CloudWatch publishes zeros: a period that it has nothing of is not known
+    assert traffic.gaps == ((1, 2),)
+    assert traffic.notes == (
+        f"{path}: no rows for 2 of 4 bins of table orders, the first at 2026-11-02T13:05:00Z: they are unknown, and "
+        "simulated as between their neighbours",
+    )
+
+
+def test_minute_that_has_a_datapoint_of_reads_alone_is_not_known_for_writes(tmp_path: Path) -> None:
+    reads = _result("orders ConsumedReadCapacityUnits Sum 60", ("10:00", 6), ("10:01", 18), ("10:02", 30), ("10:03", 6))
+    writes = _result("orders ConsumedWriteCapacityUnits Sum 60", ("10:01", 60), ("10:03", 120), name="m2")
+    path = _file(tmp_path, _data(reads, writes))
+    # before the first datapoint there was nothing to count
+    assert _rates(path) == {"orders": {"reads": [6, 18, 30, 6], "writes": [0, 60, 90, 120]}}
+    traffic = read_traffic(path)
     assert traffic.gaps == ()
     assert traffic.notes == (
-        f"{path}: ignored metrics: '{FULL} ProvisionedWriteCapacityUnits Average 300'",
-        f"{path}: no datapoints for 2 of 4 periods of table orders, the first at 2026-11-02T13:05:00Z: CloudWatch "
-        "writes none of 0 units",
+        f"{path}: no datapoints for 1 of 4 bins of table orders, the first at 2026-11-02T10:02:00Z: they are unknown, "
+        "and simulated as between their neighbours",
     )
+
+
+def test_table_without_consumption_is_idle_where_it_has_capacity_and_otherwise_unknown(tmp_path: Path) -> None:
+    nothing = _result("ConsumedReadCapacityUnits"), _result("ConsumedWriteCapacityUnits", name="m2")
+    gauge = _result("ProvisionedReadCapacityUnits", ("10:00", 200), ("10:05", 200), name="m3")
+    path = tmp_path / "idle.json"
+    path.write_text(_data(*nothing, gauge))
+    idle = read_traffic(path)
+    assert (idle.name, idle.minutes, idle.is_idle, idle.is_unknown) == ("idle", 6, True, False)
+    assert idle.notes == (f"{path}: has datapoints of provisioned capacity and none of consumption: the table is idle",)
+    path.write_text(_data(*nothing))
+    (tmp_path / "busy.csv").write_text("minute_index,writes\n0,60\n")
+    found = read_traffic_by_table(tmp_path)
+    assert {name: (each.minutes, each.is_idle, each.is_unknown) for name, each in found.items()} == {
+        "busy": (1, False, False),
+        "idle": (0, False, True),
+    }
+    assert found["idle"].notes == (
+        f"{path}: has no datapoints of what the table consumes, and none of ProvisionedReadCapacityUnits or "
+        "ProvisionedWriteCapacityUnits, which would tell an idle table from one that is not there",
+    )
+
+
+def test_metric_math_is_refused_and_left_out_beside_the_metric_itself(tmp_path: Path) -> None:
+    rate = _result("ConsumedWriteCapacityUnits", ("10:00", 100), name="e1")
+    queries = [{"Id": "e1", "Expression": "m1/PERIOD(m1)"}]
+    path = _file(tmp_path, _data(rate, MetricDataQueries=queries))
+    with pytest.raises(TrafficError) as refused:
+        read_traffic(path)
+    assert str(refused.value) == (
+        f"{path}, MetricDataResults[0]: 'ConsumedWriteCapacityUnits' is the result of the expression 'm1/PERIOD(m1)', "
+        "which is not read; ask for the metric itself with the statistic Sum"
+    )
+    itself = _result("orders ConsumedWriteCapacityUnits", ("10:00", 6_000))
+    path = _file(tmp_path, _data(itself, rate, MetricDataQueries=queries))
+    assert _rates(path) == {"orders": {"writes": [6_000]}}
+    assert read_traffic(path).notes[0] == f"{path}: ignored metrics: 'ConsumedWriteCapacityUnits'"
 
 
 def test_what_a_file_does_not_tell_is_said(tmp_path: Path) -> None:
@@ -142,7 +193,10 @@ QUERY = {
             STATISTICS % "7", ", datapoint 0: is 7; expected an object with 'Timestamp' and 'Sum'", id="no datapoint"
         ),
         pytest.param(
-            STATISTICS % "", ": has no datapoints; fetch a time in which the table had requests", id="no datapoints"
+            STATISTICS % "",
+            ": has no datapoints of what the table consumes, and none of ProvisionedReadCapacityUnits or "
+            "ProvisionedWriteCapacityUnits, which would tell an idle table from one that is not there",
+            id="no datapoints",
         ),
         pytest.param(
             _data(_result("ConsumedReadCapacityUnits", ("10:00", 7), ("10:00", 8))),

@@ -17,7 +17,7 @@ from highwater.core import HighwaterError
 from highwater_lab.audit.account import LiveTable
 from highwater_lab.audit.judgement import AuditFinding, Judgement, Kind, Question
 from highwater_lab.files import read_file, replace_file
-from highwater_lab.traffic import Usage, read_traffic, write_traffic
+from highwater_lab.traffic import Usage, read_traffic_by_table, write_traffic
 from highwater_lab.traffic.cloudwatch import KEPT_DAYS
 
 _QUESTION: Final = "question.json"
@@ -86,7 +86,7 @@ class AuditFolder:
     def usage(self, table: LiveTable) -> Usage:
         """Return what was fetched of a table before."""
         throttled = self._kept(table.label)["throttled"]
-        traffic = read_traffic(self._place(table.label).with_name(f"{table.name}.csv"))
+        traffic = read_traffic_by_table(self._place(table.label).with_name(f"{table.name}.csv"))[table.name]
         return Usage(
             traffic, {stream: throttled[stream.label] for stream in table.streams if stream.label in throttled}
         )

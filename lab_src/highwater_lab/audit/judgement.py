@@ -119,6 +119,13 @@ _IDLE_MINUTES: Final = 1440
 
 def judge(table: LiveTable, usage: Usage, question: Question, prices: Prices) -> Judgement:
     """Judge a table that has no problem by its traffic; *prices* are those of its region, of both table classes."""
+    if usage.traffic.is_unknown:
+        return Judgement(
+            account=table.account,
+            region=table.region,
+            table=table.name,
+            problem=usage.traffic.notes[0],
+        )
     work = _Work(table, usage, question, prices)
     return Judgement(
         account=table.account,

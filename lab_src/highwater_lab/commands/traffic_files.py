@@ -89,7 +89,10 @@ def fetch_command(
     highwater traffic fetch --all --days 14 --out traffic --dry-run
     highwater traffic fetch --all --days 14 --out traffic --resume
 
-    Exit status: 0 fine, 1 no table had traffic, 2 misuse.
+    Every table gets a file: an idle one has zeros, and one of which CloudWatch has nothing at all, neither consumption
+    nor capacity, has a header alone. For a table without consumption two more metrics are requested.
+
+    Exit status: 0 fine, 1 CloudWatch has nothing of any table, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     if is_all == bool(tables):
         raise Misuse(
@@ -111,9 +114,10 @@ def fetch_command(
             folder.mkdir(parents=True, exist_ok=True)
             fetched = dict(_fetch(session, plan, days, folder, quietly=as_json))
     if as_json:
-        without = [] if is_dry_run else [table for table in plan.tables if table not in fetched]
+        without = [table for table in plan.tables if table not in fetched or fetched[table].is_unknown]
+        without = [] if is_dry_run else without
         click.echo(json.dumps(_fetch_document(plan, kept, fetched, without, folder, usd)))
-    if not is_dry_run and not fetched and not kept:
+    if not is_dry_run and all(traffic.is_unknown for traffic in fetched.values()) and not kept:
         raise click.exceptions.Exit(_FINDING)
 
 
@@ -124,7 +128,7 @@ def _file(folder: Path, table: str) -> Path:
 def _fetch(
     session: Session, plan: FetchPlan, days: int, folder: Path, *, quietly: bool
 ) -> Iterator[tuple[str, Traffic]]:
-    """Write the file of each table that had traffic, and yield it as it is written."""
+    """Write the file of each table, and yield its traffic as it is written."""
     dynamodb, cloudwatch = session.client("dynamodb"), session.client("cloudwatch")
     now = datetime.now(UTC)
     before = 0
@@ -138,17 +142,27 @@ def _fetch(
                 with telling_of(f"table {table!r}"):
                     traffic = fetch_traffic(dynamodb, cloudwatch, table, days=days, now=now, progress=report)
             except TrafficError as nothing:
-                # it had none, or was deleted since
+                # it was deleted since
                 say(str(nothing), err=True)
             except Misuse as refused:
                 raise Misuse(f"{refused.message}; what is fetched is in {folder}: go on with --resume") from refused
             else:
                 write_traffic(traffic, _file(folder, table))
                 if not quietly:
-                    rate = traffic.mean_units_per_second()
-                    say(f"written: {_file(folder, table)}: {traffic.minutes:,} minutes, {rate:,.2f} units/s on average")
+                    say(f"written: {_file(folder, table)}: {_described(traffic)}")
+                for note in traffic.notes:
+                    say(f"! {note}", err=True)
                 yield table, traffic
             before += streams
+
+
+def _described(traffic: Traffic) -> str:
+    """Return the length and the mean rate of traffic in words."""
+    if traffic.is_unknown:
+        return "nothing is known of the table"
+    if traffic.is_idle:
+        return f"{traffic.minutes:,} minutes, idle"
+    return f"{traffic.minutes:,} minutes, {traffic.mean_units_per_second():,.2f} units/s on average"
 
 
 def _fetch_document(
@@ -162,7 +176,7 @@ def _fetch_document(
             table: {
                 "file": str(_file(folder, table)),
                 "minutes": traffic.minutes,
-                "mean_units_per_second": round(traffic.mean_units_per_second(), 4),
+                "mean_units_per_second": None if traffic.is_unknown else round(traffic.mean_units_per_second(), 4),
             }
             for table, traffic in fetched.items()
         },

@@ -98,8 +98,11 @@ class TrafficSource:
         if self.is_live:
             raise Misuse("--live is for all tables of an app; give --live-table NAME for one")
         self._check_options("--live-table NAME")
-        traffic = self._moved(self._unscaled(likely_table))
-        if not any(any(rates) for rates in traffic.rates.values()):
+        unscaled = self._unscaled(likely_table)
+        traffic = self._moved(unscaled)
+        if traffic.is_unknown:
+            raise TrafficError(traffic.notes[0])
+        if traffic.is_idle and not unscaled.is_idle:
             raise Misuse(f"traffic {traffic.name} has no requests after scaling, so there is nothing to simulate")
         return traffic
 
@@ -148,10 +151,13 @@ class TrafficSource:
         return fetch
 
     def _moved(self, traffic: Traffic) -> Traffic:
+        """Return traffic as the options scale and move it; what is idle stays so."""
+        if traffic.is_unknown:
+            return traffic
         if self.mean is not None:
             if self.mean == 0:
                 raise Misuse("--mean must be above 0, got 0")
-            traffic = traffic.with_mean(self.mean)
+            traffic = traffic if traffic.is_idle else traffic.with_mean(self.mean)
         if self.scale != 1.0:
             traffic = traffic.scaled(self.scale)
         if self.start is not None:

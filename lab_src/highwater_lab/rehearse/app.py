@@ -18,6 +18,7 @@ from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
 from highwater_lab.recommend.search import recommend
+from highwater_lab.rehearse.rehearsal import assumptions
 from highwater_lab.services.billing import HOURS_PER_MONTH, hourly_units, scaler_items
 from highwater_lab.services.prices import DEFAULT_REGION, NO_COMMITMENTS, Commitments, Prices, load_prices
 from highwater_lab.services.timing import Timing
@@ -135,8 +136,10 @@ class TableRehearsal:
         setup_after: Its declaration in the new app, likewise.
         on_demand: Its outcome in on-demand mode, `None` if it is unknown.
         cheapest: The cheapest plan within a limit on throttling, in words with its cost; `None` if none was looked for.
+        is_idle: Whether nothing is requested of it in the whole time of its traffic.
         unknown: Why nothing is known of it, such as that there is no traffic for it; empty otherwise.
-        notes: What a reader should know, such as parts of the template that were not read.
+        notes: What a reader should know: parts of the template that were not read, what is assumed of an index without
+            traffic of its own, what is missing in the traffic.
     """
 
     name: str
@@ -148,6 +151,7 @@ class TableRehearsal:
     setup_after: TableSetup | None = None
     on_demand: Outcome | None = None
     cheapest: Cheapest | None = None
+    is_idle: bool = False
     unknown: str = ""
     notes: tuple[str, ...] = ()
 
@@ -446,6 +450,8 @@ def rehearse_app(
             tables[name] = replace(tables[name], unknown=problem)
             continue
         spans.append(traffic)
+        notes = (*tables[name].notes, *assumptions(setups[1] or setups[0], traffic), *traffic.notes)
+        tables[name] = replace(tables[name], notes=tuple(dict.fromkeys(notes)), is_idle=traffic.is_idle)
         prices = prices_of(price_region or (table.setup and table.setup.region) or DEFAULT_REGION)
         known.append(_Work(tables[name], traffic, timing or Timing(), prices, cheapest_within))
     for done, each in enumerate(_run_all(known, processes), 1):
@@ -507,8 +513,8 @@ def _does_not_fit(table: ListedTable, traffic: Traffic | None, setups: Sequence[
     if traffic is None:
         names = ", ".join(dict.fromkeys(filter(None, (table.physical, table.name))))
         return f"there is no traffic of {names}"
-    if not any(any(rates) for rates in traffic.rates.values()):
-        return f"traffic {traffic.name} has no requests"
+    if traffic.is_unknown:
+        return traffic.notes[0]
     for stream in traffic.rates:
         if stream.index is not None and not any(stream.index in setup.indexes for setup in setups):
             return f"traffic {traffic.name} has a column {stream.label}, and the table has no such index"

@@ -6,7 +6,7 @@ HighwaterError
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -141,6 +141,10 @@ def rehearse(
         )
     series = traffic if isinstance(traffic, Traffic) else read_traffic(Path(traffic))
     setup = _with_workload(setup, keys or {}, write_share_percent or {}, size_gb, new_items_percent)
+    notes = assumptions(setup, series, known=write_share_percent or {})
+    if setup.scaler is not None:
+        notes.append(f"the policy 'declared' includes the template's scaler, in {setup.scaler.mode.upper()} mode")
+    setup = replace(setup, notes=(*setup.notes, *notes))
     setup = _with_quotas(setup, table_quota_units, account_quota_units)
     for stream in series.rates:
         if stream.index is not None and stream.index not in setup.indexes:
@@ -173,6 +177,24 @@ def rehearse(
         run = run_policy(policy, planned, series, timing=timing, prices=prices, progress=report_progress)
         runs.append(replace(run, policy=name))
     return Rehearsal(setup, series, tuple(runs), prices)
+
+
+def assumptions(setup: TableSetup | None, traffic: Traffic, *, known: Container[str] = ()) -> list[str]:
+    """Return what is assumed of each index whose writes the traffic does not have, in a sentence each.
+
+    None of the indexes in *known*, whose share the user says.
+    """
+    if setup is None or not any(traffic.rates.get(Stream(None, Dimension.WRITE), ())):
+        return []
+    return [
+        f"the traffic has no column writes:{resource.index}: {resource.write_share_percent} % of the units written to "
+        f"the table are assumed to be written to index {resource.index}, too; say what is true with --index-share "
+        f"{resource.index}=PERCENT, or in such a column"
+        for resource in setup.resources
+        if resource.index is not None
+        and resource.index not in known
+        and Stream(resource.index, Dimension.WRITE) not in traffic.rates
+    ]
 
 
 def _with_boosts(setup: TableSetup, boosts: Sequence[PlannedBoost], traffic: Traffic) -> TableSetup:

@@ -48,6 +48,8 @@ def sentence(table: TableRehearsal, against: str) -> str:
     if table.unknown:
         return f"{table.name}: unknown: {table.unknown}."
     parts = [f"{'; '.join(changes)}."] if (changes := declared_changes(table)) else []
+    if table.is_idle:
+        parts.append("idle: nothing is requested of it.")
     if table.after is None:
         parts.append("removed.")
     else:
@@ -131,6 +133,8 @@ def print_app(app: AppRehearsal, console: Console) -> None:
     shown = app.changed()
     for table in shown:
         console.print(escape(sentence(table, app.against)), highlight=False, soft_wrap=True)
+        for note in table.notes:
+            console.print(f"  [yellow]![/] {escape(note)}", highlight=False, soft_wrap=True)
     for each in app.fixed_changed():
         console.print(escape(fixed_sentence(each, app.against)), highlight=False, soft_wrap=True)
     same = len(app.tables) - len(shown) - len(app.unknown())
@@ -206,6 +210,7 @@ def app_rows(tables: Iterable[TableRehearsal], fixed: Iterable[FixedCost], again
     rows: list[tuple[float, AppRow]] = []
     for table in tables:
         note = f" ({table.change})" * (table.change in (TableChange.ADDED, TableChange.REMOVED))
+        note += " (idle)" * table.is_idle
         on_demand = "" if table.on_demand is None else usd(table.on_demand.cost_per_month)
         old, now = (None if each is None else each.cost_per_month for each in (table.before, table.after))
         refused = throttled(table.before, table.after)
@@ -296,6 +301,7 @@ def app_document(app: AppRehearsal, passed: Sequence[Passed] = ()) -> dict[str, 
                     "limit_percent": table.cheapest.limit_percent,
                     "is_within_limit": table.cheapest.is_within_limit,
                 },
+                "is_idle": table.is_idle,
                 "unknown": table.unknown or None,
                 "notes": list(table.notes),
             }

@@ -325,8 +325,7 @@ def _table(
 def _with_scaler(table: TableSetup, scaler: ScaledPlan | None) -> TableSetup:
     if scaler is None or table.is_on_demand:
         return table
-    note = f"the policy 'declared' includes the template's scaler, in {scaler.mode.upper()} mode"
-    return replace(table, scaler=scaler, notes=(*table.notes, note))
+    return replace(table, scaler=scaler)
 
 
 def is_billed_by_request(resolver: Resolver, properties: dict[str, Any], where: str) -> bool:

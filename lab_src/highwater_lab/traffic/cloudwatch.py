@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from highwater.core import Dimension
+from highwater_lab.traffic.bins import joined, lay
 from highwater_lab.traffic.series import Stream, Traffic, TrafficError
+from highwater_lab.traffic.text import SECOND, DataPlace
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
@@ -23,6 +25,13 @@ KEPT_DAYS: Final = ((15, 60), (63, 300), (455, 3600))
 _METRICS: Final = {
     Dimension.READ: ("ConsumedReadCapacityUnits", "ReadThrottleEvents"),
     Dimension.WRITE: ("ConsumedWriteCapacityUnits", "WriteThrottleEvents"),
+}
+
+
+# A table that consumes nothing may have no datapoint of it, and has some of its capacity, at most five minutes apart
+_GAUGES: Final = {
+    Dimension.READ: "ProvisionedReadCapacityUnits",
+    Dimension.WRITE: "ProvisionedWriteCapacityUnits",
 }
 
 
@@ -86,7 +95,7 @@ class Usage:
     """What CloudWatch has of a table.
 
     Attributes:
-        traffic: Consumed units plus throttle events, of the table and all indexes; all zero for an idle table.
+        traffic: Consumed units plus throttle events, of the table and its indexes, as `fetch_traffic` returns it.
         throttled: The throttle events by stream, for those that had any. CloudWatch counts requests, not units.
     """
 
@@ -106,18 +115,15 @@ def fetch_traffic(
     """Read the traffic of *table* and its indexes in the *days* (1 to 455) before *now*, from CloudWatch.
 
     Traffic is consumed units plus throttle events. A throttle event counts as one unit, because CloudWatch does not
-    report its size; a missing datapoint counts as zero. Bins are one minute long for up to 15 days, five minutes for
-    up to 63 days and an hour for more. *progress* is called with the number of metrics read and their total. Raises
-    `TrafficError` if the table does not exist or had no traffic, or if *days* is out of range.
+    report its size. It begins and ends with the first and the last datapoint; missing ones in between are not known
+    (`lay`). Bins are one minute long for up to 15 days, five minutes for up to 63 days and an hour for more. An idle
+    table has traffic of zeros. A table without a datapoint of consumption is idle where it has some of provisioned
+    capacity; otherwise its traffic has no minute. *progress* is called with the number of requests done and their
+    total. Raises `TrafficError` if the table does not exist, or if *days* is out of range.
     """
     _period(days)
     streams = _streams(_described(dynamodb, table))
-    traffic = fetch_usage(cloudwatch, table, streams, days=days, now=now, progress=progress).traffic
-    busy = {s: rates for s, rates in traffic.rates.items() if s.index is None or any(rates)}
-    if not any(any(rates) for rates in busy.values()):
-        raise TrafficError(f"table {table!r} had no traffic in the last {days} days, so there is nothing to rehearse")
-    counts = traffic.counts and {stream: traffic.counts[stream] for stream in busy}
-    return replace(traffic, rates=busy, counts=counts)
+    return fetch_usage(cloudwatch, table, streams, days=days, now=now, progress=progress).traffic
 
 
 def fetch_usage(
@@ -134,19 +140,46 @@ def fetch_usage(
     # CloudWatch does not have all datapoints of the last few minutes yet
     end = _floor(now - timedelta(minutes=5), 3600 if period == 3600 else 300)
     start = end - timedelta(days=days)
-    bins, first = int((end - start).total_seconds()) // period, start.timestamp()
-    counts = {stream: [0.0] * bins for stream in streams}
-    throttled: dict[Stream, int] = {}
+    consumed: dict[Stream, dict[int, float]] = {}
+    throttled: dict[Stream, dict[int, float]] = {}
     for number, stream in enumerate(streams):
-        for metric, at, units in _datapoints(cloudwatch, table, stream, start, end, period):
-            position = int((at if isinstance(at, int | float) else at.timestamp()) - first) // period
-            if 0 <= position < bins:
-                counts[stream][position] += units
-                if metric:
-                    throttled[stream] = throttled.get(stream, 0) + int(units)
+        consumed[stream], throttled[stream] = {}, {}
+        for metric, at, units in _datapoints(cloudwatch, table, stream, _METRICS[stream.dimension], start, end, period):
+            time = int(at if isinstance(at, int | float) else at.timestamp())
+            if start.timestamp() <= time < end.timestamp():
+                points = (consumed, throttled)[metric][stream]
+                points[time * SECOND] = points.get(time * SECOND, 0.0) + units
         if progress is not None:
             progress(number + 1, len(streams))
-    return Usage(Traffic.from_counts(table, counts, bin_seconds=period, start=start), throttled)
+    counts = {stream: round(sum(points.values())) for stream, points in throttled.items() if any(points.values())}
+    if not any(consumed.values()) and not counts:
+        return Usage(_idle_or_unknown(cloudwatch, table, start, end, period, days), counts)
+    rows = joined(consumed, throttled)
+    traffic = lay(DataPlace(f"table {table!r}", "datapoint"), rows, bin_seconds=period).traffic(table)
+    return Usage(traffic, counts)
+
+
+def _idle_or_unknown(
+    cloudwatch: CloudWatchClient, table: str, start: datetime, end: datetime, period: int, days: int
+) -> Traffic:
+    """Return the traffic of a table without a datapoint of consumption: zeros where it had provisioned capacity."""
+    streams = [Stream(None, dimension) for dimension in Dimension]
+    times = [
+        int(at if isinstance(at, int | float) else at.timestamp())
+        for stream in streams
+        for _, at, _ in _datapoints(cloudwatch, table, stream, (_GAUGES[stream.dimension],), start, end, period)
+    ]
+    if not times:
+        return Traffic.unknown(
+            table,
+            f"table {table!r} has no datapoints in the last {days} days, neither of what it consumes nor of "
+            "provisioned capacity: whether it is idle is not known",
+        )
+    first = min(times)
+    bins = (max(times) - first) // period + 1
+    return Traffic.from_counts(
+        table, {each: [0.0] * bins for each in streams}, bin_seconds=period, start=datetime.fromtimestamp(first, UTC)
+    )
 
 
 def _period(days: int) -> int:
@@ -160,9 +193,15 @@ def _period(days: int) -> int:
 
 
 def _datapoints(
-    cloudwatch: CloudWatchClient, table: str, stream: Stream, start: datetime, end: datetime, period: int
+    cloudwatch: CloudWatchClient,
+    table: str,
+    stream: Stream,
+    metrics: Sequence[str],
+    start: datetime,
+    end: datetime,
+    period: int,
 ) -> Iterator[tuple[int, Any, float]]:
-    """Yield for each datapoint the number of its metric, 0 for consumed and 1 for throttled, its time and its value."""
+    """Yield for each datapoint of *metrics* the number of its metric, its time and its value."""
     dimensions = [{"Name": "TableName", "Value": table}]
     if stream.index is not None:
         dimensions.append({"Name": "GlobalSecondaryIndexName", "Value": stream.index})
@@ -175,7 +214,7 @@ def _datapoints(
                 "Stat": "Sum",
             },
         }
-        for number, name in enumerate(_METRICS[stream.dimension])
+        for number, name in enumerate(metrics)
     ]
     for page in cloudwatch.get_paginator("get_metric_data").paginate(
         MetricDataQueries=queries,

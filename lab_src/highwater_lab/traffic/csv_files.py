@@ -78,7 +78,7 @@ def read_columns(
         for column, stream in layout.streams:
             into.units[stream].append(numbers.parse(row.cells[column], row.number, stream.label))
     if not tables:
-        raise TrafficError(f"{place.file}: has a header but no rows; add one row per bin")
+        return {None: Laid.without_bins(f"{place.file}: has a header but no rows; add one row per bin")}
     seconds = layout.bin_seconds or common_step(tables.values())
     laid = {
         table: lay(
@@ -98,10 +98,10 @@ def read_columns(
 def write_traffic(traffic: Traffic, path: Path) -> None:
     """Write traffic as a CSV file from which `read_traffic` reads the same traffic again.
 
-    An existing file is replaced; if writing fails, it stays as it was. Gaps have no rows. Raises `OSError` if writing
-    fails.
+    An existing file is replaced; if writing fails, it stays as it was. Gaps have no rows, and traffic without a
+    minute has a header alone. Raises `OSError` if writing fails.
     """
-    streams = list(traffic.rates)
+    streams = list(traffic.rates) or [Stream(None, dimension) for dimension in Dimension]
     seconds = traffic.source_bin_seconds if traffic.counts else traffic.bin_seconds
     counts = traffic.counts or {
         stream: array("d", (rate * seconds // QUANTA_PER_UNIT for rate in rates))
@@ -113,7 +113,7 @@ def write_traffic(traffic: Traffic, path: Path) -> None:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(["timestamp", *(stream.label for stream in streams)])
-    for number in range(len(counts[streams[0]])):
+    for number in range(len(counts.get(streams[0], ()))):
         if number in missing:
             continue
         at = traffic.start + timedelta(seconds=number * seconds)

@@ -16,12 +16,16 @@ from itertools import pairwise
 from typing import Any, Final
 
 from highwater.core import Dimension
-from highwater_lab.traffic.bins import Laid, Rows, lay
+from highwater_lab.traffic.bins import Laid, Rows, joined, lay
 from highwater_lab.traffic.csv_files import TABLE_NAME, is_header
 from highwater_lab.traffic.series import MINUTE, MOST_BINS, Stream, TrafficError
 from highwater_lab.traffic.text import SECOND, DataPlace, Numbers, Row, parse_instant, read_rows
 
-_METRIC: Final = re.compile(r"consumed(read|write)capacityunits|(read|write)throttleevents", re.IGNORECASE)
+_METRIC: Final = re.compile(
+    r"consumed(read|write)capacityunits|(read|write)throttleevents|provisioned(read|write)capacityunits", re.IGNORECASE
+)
+# says that a table is there, in time without a datapoint of what it consumes
+_GAUGE: Final = "provisioned"
 _COLUMN: Final = re.compile(r"(read|write)s(?::([a-zA-Z0-9_.-]{3,255}))?", re.ASCII)
 _STATISTIC: Final = re.compile(
     r"Sum|Average|Minimum|Maximum|SampleCount|IQM|(?:p|tm|wm|tc|ts)\d{1,3}(?:\.\d+)?|(?:PR|TM|WM|TC|TS)\(.*\)"
@@ -48,6 +52,7 @@ class _Series:
         table: Its table, if the file tells.
         period: The seconds of a period, if the file tells.
         has_statistic: Whether the file tells that values are sums.
+        expression: The metric math whose result it is; empty for a metric itself.
         points: The units by time in microseconds since 1970.
         numbers: The row of each time.
     """
@@ -59,8 +64,14 @@ class _Series:
     table: str | None = None
     period: int | None = None
     has_statistic: bool = False
+    expression: str = ""
     points: dict[int, float] = field(default_factory=dict)
     numbers: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def is_gauge(self) -> bool:
+        """Whether it is provisioned capacity, which is no traffic."""
+        return self.metric.startswith(_GAUGE)
 
     def add(self, place: DataPlace, time: int, units: float, number: int) -> None:
         """Add a datapoint; the same one may come twice. Raises `TrafficError` if there is another of its time."""
@@ -190,7 +201,7 @@ def _series_of_data(place: DataPlace, answer: Mapping[str, Any], whole: set[tupl
         label = str(result.get("Label", ""))
         series = _labelled(where, label, name)
         if isinstance(queries.get(name), dict):
-            series = _as_asked(where, series, queries[name].get("MetricStat"))
+            series = _as_asked(where, series, queries[name])
         if series.stream is not None and (name, label) not in whole:
             raise TrafficError(
                 f"{where}: StatusCode is {_shown(result['StatusCode'])}, so datapoints are missing; fetch all pages"
@@ -208,11 +219,12 @@ def _series_of_statistics(place: DataPlace, answer: Mapping[str, Any]) -> _Serie
     for number, point in enumerate(points):
         if not isinstance(point, dict):
             raise TrafficError(f"{place.at(number)}: is {_shown(point)}; expected an object with 'Timestamp' and 'Sum'")
-        if "Sum" not in point and series.stream is not None:
+        if "Sum" not in point and series.stream is not None and not series.is_gauge:
             found = ", ".join(name for name in _STATISTICS if name in point) or "no statistic"
             raise TrafficError(f"{place.at(number)}: has {found}, expected Sum; {_ONLY_SUMS}")
     series.has_statistic = True
-    _add_all(place, series, ((point.get("Timestamp"), point.get("Sum")) for point in points))
+    # of provisioned capacity only the time matters
+    _add_all(place, series, ((point.get("Timestamp"), 0 if series.is_gauge else point.get("Sum")) for point in points))
     return series
 
 
@@ -259,7 +271,8 @@ def _labelled(where: str, label: str, name: str = "") -> _Series:
     if rest and rest[-1].isascii() and rest[-1].isdigit() and at < len(named) - 1:
         series.period = _parse_period(where, rest.pop(), label)
     statistics = [word for word in rest if _STATISTIC.fullmatch(word)]
-    _check_statistics(where, statistics, label)
+    if not named[at].lower().startswith(_GAUGE):
+        _check_statistics(where, statistics, label)
     series.has_statistic = bool(statistics)
     places = [word for word in rest if word not in statistics]
     if len(places) > 2 or not all(TABLE_NAME.fullmatch(word) for word in places):
@@ -275,9 +288,13 @@ def _set_metric(series: _Series, metric: str, index: str | None) -> None:
     series.stream = Stream(index, Dimension.READ if "read" in series.metric else Dimension.WRITE)
 
 
-def _as_asked(where: str, series: _Series, asked: Any) -> _Series:
-    """Return a series as its query has it: metric, dimensions, period and statistic."""
-    metric = asked.get("Metric") if isinstance(asked, dict) else None
+def _as_asked(where: str, series: _Series, query: Mapping[str, Any]) -> _Series:
+    """Return a series as its query has it: metric, dimensions, period and statistic, or metric math."""
+    found = query.get("MetricStat")
+    asked = found if isinstance(found, dict) else {}
+    if isinstance(query.get("Expression"), str):
+        return _Series(where, series.label, expression=query["Expression"])
+    metric = asked.get("Metric")
     if not isinstance(metric, dict):
         return series
     name = str(metric.get("MetricName"))
@@ -293,7 +310,8 @@ def _as_asked(where: str, series: _Series, asked: Any) -> _Series:
     _set_metric(told, name, dimensions.get("GlobalSecondaryIndexName"))
     told.table = dimensions.get("TableName", series.table)
     told.period = _parse_period(where, str(asked.get("Period")), series.label)
-    _check_statistics(where, [str(asked.get("Stat"))], series.label)
+    if not told.is_gauge:
+        _check_statistics(where, [str(asked.get("Stat"))], series.label)
     told.has_statistic = True
     return told
 
@@ -319,6 +337,12 @@ def _laid(place: DataPlace, series: list[_Series], notes: list[str]) -> dict[str
         if each.stream is not None:
             tables.setdefault(each.table, []).append(each)
     if not tables:
+        math = next((each for each in series if each.expression), None)
+        if math is not None:
+            raise TrafficError(
+                f"{math.where}: {math.label!r} is the result of the expression {math.expression!r}, which is not read; "
+                "ask for the metric itself with the statistic Sum"
+            )
         found = f"found only {', '.join(map(repr, others[:5]))}" if others else "it has no metric"
         raise TrafficError(f"{place.file}: has no metric {_WANTED} by its label or id; {found}")
     if others:
@@ -328,16 +352,39 @@ def _laid(place: DataPlace, series: list[_Series], notes: list[str]) -> dict[str
     steps = [
         later - earlier
         for table, found in rows.items()
-        if all(each.period is None for each in tables[table])
+        if all(each.period is None for each in _traffic_of(tables[table]))
         for earlier, later in pairwise(found.times)
     ]
     guess = max(1, min(steps, default=MINUTE * SECOND) // SECOND)
-    laid = {
-        table: _table(place, table, tables[table], found, guess, notes) for table, found in rows.items() if found.times
-    }
-    if not laid:
-        raise TrafficError(f"{place.file}: has no datapoints; fetch a time in which the table had requests")
+    laid = {}
+    for table, joint in rows.items():
+        if joint.times:
+            laid[table] = _table(place, table, _traffic_of(tables[table]), joint, guess, notes)
+
+        else:
+            laid[table] = _without_datapoints(place, tables[table])
     return laid
+
+
+def _traffic_of(series: list[_Series]) -> list[_Series]:
+    return [each for each in series if not each.is_gauge]
+
+
+def _without_datapoints(place: DataPlace, series: list[_Series]) -> Laid:
+    """Return a table without a datapoint of consumption: idle if it has some of provisioned capacity, else unknown."""
+    times = sorted({time for each in series for time in each.points})
+    if not times:
+        return Laid.without_bins(
+            f"{place.file}: has no datapoints of what the table consumes, and none of ProvisionedReadCapacityUnits or "
+            "ProvisionedWriteCapacityUnits, which would tell an idle table from one that is not there"
+        )
+    minute = MINUTE * SECOND
+    first = times[0] // minute * minute
+    idle = array("d", bytes(8 * ((times[-1] - first) // minute + 1)))
+    rows = Rows(array("q", range(first, first + len(idle) * minute, minute)), array("q", bytes(8 * len(idle))))
+    rows.units = {Stream(None, dimension): array("d", idle) for dimension in Dimension}
+    note = f"{place.file}: has datapoints of provisioned capacity and none of consumption: the table is idle"
+    return lay(place, rows, bin_seconds=MINUTE).with_notes(note)
 
 
 def _table(
@@ -348,7 +395,7 @@ def _table(
         shown = " and ".join(str(period) for period in sorted(periods))
         raise TrafficError(f"{series[0].where}: periods are {shown} s; fetch all metrics of a table with one period")
     period = next(iter(periods), None)
-    laid = lay(place, rows, table=table, bin_seconds=period or guess, are_gaps_zero=True)
+    laid = lay(place, rows, table=table, bin_seconds=period or guess)
     mine = [f"{place.file}: {note}" for note in notes]
     if not all(each.has_statistic for each in series):
         mine.append(f"{place.file}: the file does not tell its statistic: values are taken as sums")
@@ -364,21 +411,16 @@ def _joined(place: DataPlace, series: list[_Series]) -> Rows:
     """Return one row for each time, with the units of each stream: consumed ones and one for each throttle event."""
     by_metric: dict[tuple[Stream, str], _Series] = {}
     for each in series:
-        if each.stream is None:
+        if each.stream is None or each.is_gauge:
             continue
         first = by_metric.setdefault((each.stream, each.metric), each)
         if first is not each:
             # pages of one metric
             for time, units in each.points.items():
                 first.add(place, time, units, each.numbers[time])
-    times = sorted({time for each in by_metric.values() for time in each.points})
-    if len(times) > MOST_BINS:
-        raise TrafficError(f"{place.file}: more than {MOST_BINS:,} datapoints; give a shorter period of time")
     numbers = {time: number for each in by_metric.values() for time, number in each.numbers.items()}
-    rows = Rows(array("q", times), array("q", (numbers[time] for time in times)))
-    for stream, metric in by_metric:
-        sums = rows.units.setdefault(stream, array("d", bytes(8 * len(times))))
-        points = by_metric[stream, metric].points
-        for row, time in enumerate(times):
-            sums[row] += points.get(time, 0.0)
-    return rows
+    if len(numbers) > MOST_BINS:
+        raise TrafficError(f"{place.file}: more than {MOST_BINS:,} datapoints; give a shorter period of time")
+    consumed = {stream: each.points for (stream, metric), each in by_metric.items() if metric.startswith("consumed")}
+    throttled = {stream: each.points for (stream, metric), each in by_metric.items() if "throttle" in metric}
+    return joined(consumed, throttled, numbers)

@@ -47,6 +47,8 @@ def read_traffic(
     """
     found = _read(path, units_are)
     name = _chosen(place_of(path).file, list(found), table, likely_table)
+    if found[name].nothing:
+        raise TrafficError(found[name].nothing)
     return found[name].traffic(name, start=start, scale=scale)
 
 
@@ -56,7 +58,8 @@ def read_traffic_by_table(
     """Read the traffic of every table in a file or in the files of a folder, by the tables' names, sorted.
 
     A table's name is in the file: in a column `table`, or in CloudWatch's labels or dimensions. Otherwise it is the
-    name of the file. Arguments are those of `read_traffic`.
+    name of the file. A table of which the files have no datapoint has traffic without a minute.
+    Arguments are those of `read_traffic`.
 
     Raises:
         TrafficError: A file cannot be read, two files have the same table, or a folder has no file of traffic.

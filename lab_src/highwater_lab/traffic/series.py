@@ -61,7 +61,7 @@ class Traffic:
             number of minutes.
         counts: The exact units of each source bin, from which scaling starts; `None` if *rates* are exact already.
         gaps: The source's bins whose units are not known, as the number of a first bin and how many follow from it, in
-            order. They have 0 units in *rates*.
+            order. In *rates* they have what `lay` assumes of them.
         notes: What a reader of the source should know, a sentence each: what was missing, ignored or assumed.
     """
 
@@ -115,10 +115,25 @@ class Traffic:
         traffic = cls(name, _EARLIEST, 1 if fine else MINUTE, bin_seconds, rates, None if is_whole else exact)
         return traffic.starting(start)
 
+    @classmethod
+    def unknown(cls, name: str, why: str) -> Traffic:
+        """Return traffic without a minute, of a table of which nothing is known, with *why* as its note."""
+        return cls(name, DEFAULT_START, MINUTE, MINUTE, {}, notes=(why,))
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing is known of it: it has no minute."""
+        return not self.rates
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is known, and nothing is requested in it."""
+        return not self.is_unknown and not any(any(rates) for rates in self.rates.values())
+
     @property
     def minutes(self) -> int:
         """The length in minutes."""
-        return len(next(iter(self.rates.values()))) * self.bin_seconds // MINUTE
+        return len(next(iter(self.rates.values()), ())) * self.bin_seconds // MINUTE
 
     @property
     def is_coarse(self) -> bool:

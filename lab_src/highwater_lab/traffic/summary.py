@@ -47,7 +47,7 @@ def summarize(traffic: Traffic, stream: Stream, *, width: int = 40) -> StreamSum
         max((rate for rate in minutes[first:end] if rate is not None), default=None) for first, end in pairwise(cuts)
     ]
     return StreamSummary(
-        units=traffic.total_units(stream),
+        units=_known_units(traffic, stream),
         mean=math.fsum(known) / len(known),
         p99=known[math.ceil(len(known) * 0.99) - 1],
         peak=peak,
@@ -62,6 +62,12 @@ def _minutes(traffic: Traffic, stream: Stream) -> Iterator[float | None]:
     for first in range(0, len(rates), step):
         known = [rates[number] for number in range(first, first + step) if not unknown[number]]
         yield sum(known) / len(known) / QUANTA_PER_UNIT if known else None
+
+
+def _known_units(traffic: Traffic, stream: Stream) -> float:
+    unknown = _unknown_bins(traffic)
+    known = sum(rate for number, rate in enumerate(traffic.rates[stream]) if not unknown[number])
+    return known * traffic.bin_seconds / QUANTA_PER_UNIT
 
 
 def _unknown_bins(traffic: Traffic) -> bytearray:
