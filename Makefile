@@ -67,7 +67,7 @@ test-engines: setup ## The same job by plain processes, Dask and PySpark, which 
 
 .PHONY: nightly
 nightly: setup ## Laws with all of their examples and new seeds, long sequences, faults, fuzz, mutants (offline, free; hours)
-	@HIGHWATER_EXAMPLES=nightly $(BIN)/python -m pytest --numprocesses auto -m "not cloud" tests/core tests/handlers tests/services tests/simulation
+	@HIGHWATER_EXAMPLES=nightly $(BIN)/python -m pytest --numprocesses auto -m "not cloud" tests/core tests/examples tests/handlers tests/services tests/simulation
 	@$(BIN)/python -m pytest --numprocesses auto research/tests
 	@$(MAKE) --no-print-directory sequences
 	@$(MAKE) --no-print-directory faults

@@ -74,7 +74,7 @@ os.environ["CDK_DISABLE_CLI_TELEMETRY"] = "true"
 
 # fixtures that start a local cloud
 _CLOUDS = frozenset({"bootstrapped", "cloud", "highwater", "long_load", "running", "shared_bench"})
-_FOLDERS_OF_CLOUDS = frozenset({"deploys", "examples", "local"})
+_FOLDERS_OF_CLOUDS = frozenset({"deploys", "local"})
 
 
 # Groups of tests that run one after another for a minute or more. They begin first: what ends last would run alone.

@@ -3,8 +3,6 @@ function makes ahead, lowers, exports and deletes; a default table that takes wh
 """
 
 import json
-import shutil
-import tempfile
 from pathlib import Path
 from typing import cast
 
@@ -17,12 +15,11 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_scheduler as scheduler
 from constructs import IConstruct
-
-import highwater
+from periods import Periods
 
 app = cdk.App()
 stack = cdk.Stack(app, "TablesByTime")
-periods = highwater.Periods("events")
+periods = Periods("events")
 settings = {
     "prefix": periods.prefix,
     "read": 50,
@@ -89,17 +86,16 @@ role = iam.Role(
     inline_policies={"Rotation": iam.PolicyDocument(statements=statements)},
 )
 
-# rotation.py and the installed runtime; a pipeline of yours may install highwater-runtime into such a folder
-code = Path(tempfile.mkdtemp())
-shutil.copy(Path(__file__).with_name("rotation.py"), code)
-shutil.copytree(Path(highwater.__file__).parent, code / "highwater", ignore=shutil.ignore_patterns("__pycache__"))
+# Lambda has boto3, which is all that they import beside each other
+modules = ("function.py", "periods.py", "rotation.py")
+code = lambda_.Code.from_asset(str(Path(__file__).parent), exclude=["*", *(f"!{name}" for name in modules)])
 function = lambda_.Function(
     stack,
     "Rotation",
     runtime=lambda_.Runtime.PYTHON_3_14,
     architecture=lambda_.Architecture.ARM_64,
-    handler="rotation.handler",
-    code=lambda_.Code.from_asset(str(code)),
+    handler="function.handler",
+    code=code,
     role=role,
     log_group=log_group,
     timeout=cdk.Duration.minutes(5),

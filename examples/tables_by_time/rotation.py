@@ -1,142 +1,176 @@
-"""The function that rotates the tables: looks at them, asks `highwater.Rotation` what to do, and does it.
+"""The rotation of tables by time: what is made, raised, lowered, exported and deleted, given the tables that exist.
 
-Each table is looked at, and each step done, by itself: what fails is logged, the rest is done all the same, and the run
-ends as failed, for the alarm.
+It is level-triggered: each turn looks at the tables as they are, and a turn that failed or never ran is made up for by
+the next one. Nothing here knows a clock or a client.
 """
 
-import json
-import logging
-import os
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from __future__ import annotations
 
-import boto3
-from botocore.exceptions import BotoCoreError, ClientError
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Literal
 
-import highwater
+from periods import PeriodError, Periods
 
-log = logging.getLogger("rotation")
-log.setLevel(logging.INFO)
-# what is not active is left alone
-UNSEEN = highwater.PeriodTable(read=1, write=1, is_active=False, is_protected=True, has_recovery=False)
-
-
-def handler(event: object, context: object) -> None:  # noqa: ARG001 - Lambda's signature
-    """Run one turn."""
-    settings = json.loads(os.environ["ROTATION"])
-    retention = timedelta(days=settings.pop("retention_days"))
-    periods = highwater.Periods(settings.pop("prefix"))
-    rotation = highwater.Rotation(periods=periods, retention=retention, **settings)
-    Turn(boto3.client("dynamodb"), rotation, os.environ["BUCKET"]).run(datetime.now(UTC))
+# How long before its period a table has its whole capacity: turns may fail for that long
+READY: Final = timedelta(days=2)
+# Amazon DynamoDB Developer Guide, "Point-in-time recovery" (read 2026-11): the latest restorable time is typically five
+# minutes ago; an export is of twice as long ago
+_EXPORT_AGE: Final = timedelta(minutes=10)
+Kind = Literal["make", "raise", "lower", "recover", "export", "unprotect", "delete"]
 
 
-class Turn:
-    """One turn with a client of boto3; exports go to *bucket*."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodTable:
+    """A table of a time series as it is.
 
-    def __init__(self, client: Any, rotation: highwater.Rotation, bucket: str) -> None:
-        self._client = client
-        self._rotation = rotation
-        self._periods = rotation.periods
-        self._bucket = bucket
+    Attributes:
+        read: Provisioned read units per second.
+        write: Provisioned write units per second.
+        is_active: Whether its status is `ACTIVE`; any other table is left alone until it is.
+        is_protected: Whether it has deletion protection.
+        has_recovery: Whether point-in-time recovery is on, without which a table cannot be exported.
+        exports: The status of each full export of this table, and the instant whose items it has. By default none.
+    """
 
-    def run(self, now: datetime) -> None:
-        """Do what is to be done now; raises `RuntimeError` if something failed."""
-        seen, failed = {}, []
-        for name in self._names():
-            try:
-                seen[name] = self._see(name, now)
-            except (BotoCoreError, ClientError) as error:
-                seen[name] = UNSEEN
-                failed.append(name)
-                log.error("look at %s failed: %s", name, error)
-        for step in self._rotation.steps(seen, now):
-            try:
-                self._do(step)
-            except (BotoCoreError, ClientError) as error:
-                failed.append(step.table)
-                log.error("%s of %s failed: %s", step.kind, step.table, error)
-            else:
-                log.info("%s %s: %s", step.kind, step.table, step.why)
-        if failed:
-            message = f"failed for {', '.join(failed)}; the next run tries again"
-            raise RuntimeError(message)
+    read: int
+    write: int
+    is_active: bool
+    is_protected: bool
+    has_recovery: bool
+    exports: Sequence[tuple[str, datetime]] = ()
 
-    def _names(self) -> Iterator[str]:
-        # names come in order, so those of other tables before and behind are not listed
-        begins = f"{self._periods.prefix}-"
-        for page in self._client.get_paginator("list_tables").paginate(ExclusiveStartTableName=begins):
-            for name in page["TableNames"]:
-                if not name.startswith(begins):
-                    return
-                if self._periods.start_of(name) is not None:
-                    yield name
 
-    def _see(self, name: str, now: datetime) -> highwater.PeriodTable:
-        table = self._client.describe_table(TableName=name)["Table"]
-        is_active = table["TableStatus"] == "ACTIVE"
-        start = self._periods.start_of(name)
-        is_expired = start is not None and self._rotation.is_expired(start, now)
-        return highwater.PeriodTable(
-            read=table["ProvisionedThroughput"]["ReadCapacityUnits"],
-            write=table["ProvisionedThroughput"]["WriteCapacityUnits"],
-            is_active=is_active,
-            is_protected=table["DeletionProtectionEnabled"],
-            has_recovery=is_active and self._has_recovery(name),
-            exports=tuple(self._exports(table)) if is_expired else (),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RotationStep:
+    """One thing to do with one table.
+
+    Attributes:
+        kind: `make` the table, with deletion protection; `raise` or `lower` its capacity; turn on its point-in-time
+            recovery (`recover`); begin its `export`; turn off its deletion protection (`unprotect`); `delete` it.
+        table: The table's name.
+        read: For `make`, `raise` and `lower`: the read units that it gets.
+        write: The same, of writes.
+        at: For `export`: the instant whose items are exported.
+        why: The reason, as a sentence for the log.
+    """
+
+    kind: Kind
+    table: str
+    why: str
+    read: int = 0
+    write: int = 0
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rotation:
+    """What the tables of a time series have before, in and after their periods.
+
+    A table is made two periods ahead, with the capacity of past ones and the warm throughput of the current one. It has
+    its whole capacity from two days before its period until no writer writes to it any more. The capacity of a current
+    or future table is never lowered.
+
+    Attributes:
+        periods: The declaration of the tables.
+        read: Read units per second of the current table, 1 or more.
+        write: Write units per second of the current table, 1 or more.
+        past_read: Read units per second of a past table, 1 to *read*. By default 1.
+        past_write: Write units per second of a past table, 1 to *write*. By default 1.
+        retention: How long after the end of its period a table is kept, at least `periods.late` and an hour. Then it is
+            exported, and deleted when the export is complete. By default tables are kept for ever.
+
+    Raises:
+        PeriodError: A value is not valid.
+
+    Example:
+        ```python
+        rotation = Rotation(
+            periods=Periods("events"), read=50, write=400, past_read=10, retention=timedelta(days=90)
         )
+        ```
+    """
 
-    def _has_recovery(self, name: str) -> bool:
-        found = self._client.describe_continuous_backups(TableName=name)["ContinuousBackupsDescription"]
-        return bool(found["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED")
+    periods: Periods
+    read: int
+    write: int
+    past_read: int = 1
+    past_write: int = 1
+    retention: timedelta | None = None
 
-    def _exports(self, table: dict[str, Any]) -> Iterator[tuple[str, datetime]]:
-        """Yield the full exports to the bucket of this table, and not of an earlier one with its name."""
-        request = {"TableArn": table["TableArn"]}
-        while True:
-            page = self._client.list_exports(**request)
-            for summary in page["ExportSummaries"]:
-                export = self._client.describe_export(ExportArn=summary["ExportArn"])["ExportDescription"]
-                wanted = (table["TableId"], self._bucket, "FULL_EXPORT")
-                if (export["TableId"], export["S3Bucket"], export["ExportType"]) == wanted:
-                    yield export["ExportStatus"], export["ExportTime"]
-            if "NextToken" not in page:
-                return
-            request["NextToken"] = page["NextToken"]
-
-    def _do(self, step: highwater.RotationStep) -> None:
-        name, client = step.table, self._client
-        capacity = {"ReadCapacityUnits": step.read, "WriteCapacityUnits": step.write}
-        if step.kind == "make":
-            self._make(name, capacity)
-        elif step.kind in ("raise", "lower"):
-            client.update_table(TableName=name, ProvisionedThroughput=capacity)
-        elif step.kind == "recover":
-            client.update_continuous_backups(
-                TableName=name, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
+    def __post_init__(self) -> None:
+        """Check the declaration."""
+        for name, most in (("read", None), ("write", None), ("past_read", self.read), ("past_write", self.write)):
+            units = getattr(self, name)
+            if not isinstance(units, int) or units < 1 or (most is not None and units > most):
+                allowed = "1 or more" if most is None else f"1 to {most:,}, the units of the current table"
+                raise PeriodError(f"rotation: {name}: got {units!r}, allowed: whole numbers, {allowed}")
+        least = self.periods.late + timedelta(hours=1)
+        if self.retention is not None and self.retention < least:
+            raise PeriodError(
+                f"rotation: retention: got {self.retention}, allowed: {least} or more, an hour more than the periods' "
+                "late; None keeps tables for ever"
             )
-        elif step.kind == "export":
-            arn = client.describe_table(TableName=name)["Table"]["TableArn"]
-            client.export_table_to_point_in_time(
-                TableArn=arn, S3Bucket=self._bucket, S3Prefix=name, ExportTime=step.at, ExportType="FULL_EXPORT"
-            )
-        elif step.kind == "unprotect":
-            client.update_table(TableName=name, DeletionProtectionEnabled=False)
-        elif step.kind == "delete":
-            client.delete_table(TableName=name)
 
-    def _make(self, name: str, capacity: dict[str, int]) -> None:
-        """Create a table with the keys of the default table."""
-        default = self._client.describe_table(TableName=self._periods.default)["Table"]
-        self._client.create_table(
-            TableName=name,
-            KeySchema=default["KeySchema"],
-            AttributeDefinitions=default["AttributeDefinitions"],
-            BillingMode="PROVISIONED",
-            ProvisionedThroughput=capacity,
-            WarmThroughput={
-                "ReadUnitsPerSecond": self._rotation.read,
-                "WriteUnitsPerSecond": self._rotation.write,
-            },
-            DeletionProtectionEnabled=True,
+    def is_expired(self, start: datetime, now: datetime) -> bool:
+        """Whether the table of the period that begins at *start* is to be exported and deleted."""
+        return self.retention is not None and now >= self.periods.next_period(start) + self.retention
+
+    def steps(self, seen: Mapping[str, PeriodTable], now: datetime) -> Sequence[RotationStep]:
+        """Return what is to be done now, at most one step for each table, the most urgent first.
+
+        Args:
+            seen: The tables that exist, by name; others than those of the periods are ignored.
+            now: The present time, with a time zone.
+        """
+        starts = self.periods.upcoming(now)
+        found = [step for start in starts if (step := self._before_end(start, seen, now)) is not None]
+        past = sorted(
+            (start, name)
+            for name in seen
+            if (start := self.periods.start_of(name)) is not None and start < starts[0] and seen[name].is_active
         )
+        return (*found, *(step for start, name in past for step in self._after_end(start, name, seen[name], now)))
+
+    def _before_end(self, start: datetime, seen: Mapping[str, PeriodTable], now: datetime) -> RotationStep | None:
+        """Return the step for a current or future table."""
+        name = self.periods.name_for(start)
+        is_ready = start - READY <= now
+        table = seen.get(name)
+        if table is None:
+            read, write = (self.read, self.write) if is_ready else (self.past_read, self.past_write)
+            why = f"the period begins at {start:%Y-%m-%d} UTC"
+            return RotationStep(kind="make", table=name, read=read, write=write, why=why)
+        if not table.is_active:
+            return None
+        if is_ready and (table.read < self.read or table.write < self.write):
+            # what somebody raised by hand stays
+            read, write = max(table.read, self.read), max(table.write, self.write)
+            why = f"the period begins at {start:%Y-%m-%d} UTC, and the capacity is {table.read}/{table.write}"
+            return RotationStep(kind="raise", table=name, read=read, write=write, why=why)
+        if not table.has_recovery:
+            return RotationStep(kind="recover", table=name, why="point-in-time recovery is off")
+        return None
+
+    def _after_end(self, start: datetime, name: str, table: PeriodTable, now: datetime) -> Iterator[RotationStep]:
+        """Yield the step for a past table, if there is one."""
+        closes = self.periods.closes(start)
+        if now < closes:
+            return
+        is_expired = self.is_expired(start, now)
+        complete = [at for status, at in table.exports if status == "COMPLETED" and at >= closes]
+        if table.read > self.past_read or table.write > self.past_write:
+            read, write = min(table.read, self.past_read), min(table.write, self.past_write)
+            why = f"nobody writes to it since {closes:%Y-%m-%d %H:%M} UTC"
+            yield RotationStep(kind="lower", table=name, read=read, write=write, why=why)
+        elif not table.has_recovery:
+            yield RotationStep(kind="recover", table=name, why="point-in-time recovery is off")
+        elif not is_expired:
+            return
+        elif complete:
+            why = f"its retention is over, and the export of {max(complete):%Y-%m-%d %H:%M} UTC is complete"
+            yield RotationStep(kind="unprotect" if table.is_protected else "delete", table=name, why=why)
+        elif not any(status == "IN_PROGRESS" and at >= closes for status, at in table.exports):
+            # a retention is long enough that nobody wrote to the table since then
+            yield RotationStep(kind="export", table=name, at=now - _EXPORT_AGE, why="its retention is over")

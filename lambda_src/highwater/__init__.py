@@ -3,8 +3,7 @@
 `boost` requests capacity before a job starts, `pulse` reports a process's demand, `pace` keeps the requests of a
 session within a budget, and `scan`, `write` and `transform` read and write many items within a budget. `ShardedKey`
 spreads a hot partition key over several, and `scatter_query` and `scatter_get` read it. `BufferedProducer` sends
-writes to a queue that buffers them. `TimeSeries` writes to a table for each `Periods` and reads a span of them, which
-a `Rotation` makes and deletes. `start_job` and `run_worker` scan a table with workers on many machines, and
+writes to a queue that buffers them. `start_job` and `run_worker` scan a table with workers on many machines, and
 `worker_handler` makes a Lambda function one of them. Their value types and errors are here too; everything else in the
 package is internal, except what `cdk_highwater` exports.
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from highwater.bulk.scan import ScanPage, ScanPlan, ScanProgress, TableScan, scan
     from highwater.bulk.scatter import ScatterQuery, scatter_get, scatter_query
     from highwater.bulk.send import Rejected
-    from highwater.bulk.series import TimeSeries
     from highwater.bulk.session import Pacing, pace
     from highwater.bulk.shared import SharedBudget, SharedBudgetError
     from highwater.bulk.transform import transform
@@ -50,8 +48,6 @@ if TYPE_CHECKING:
     from highwater.client.pulse import Pulse, pulse
     from highwater.client.sizing import read_units_for_scan, write_units_for_load
     from highwater.core.jobs import JobProgress
-    from highwater.core.periods import PeriodError, Periods
-    from highwater.core.rotation import PeriodTable, Rotation, RotationStep
     from highwater.core.shards.key import ShardedKey, ShardError, Shards
 
 __all__ = [
@@ -76,14 +72,9 @@ __all__ = [
     "PacedWorkError",
     "Pacer",
     "Pacing",
-    "PeriodError",
-    "PeriodTable",
-    "Periods",
     "Pulse",
     "Put",
     "Rejected",
-    "Rotation",
-    "RotationStep",
     "ScanPage",
     "ScanPlan",
     "ScanProgress",
@@ -94,7 +85,6 @@ __all__ = [
     "SharedBudget",
     "SharedBudgetError",
     "TableScan",
-    "TimeSeries",
     "Update",
     "WritePlan",
     "WriteProgress",
@@ -137,25 +127,19 @@ _HOMES: Final = {
     "PacedWorkError": "highwater.bulk.budget",
     "Pacer": "highwater.bulk.budget",
     "Pacing": "highwater.bulk.session",
-    "PeriodError": "highwater.core.periods",
-    "Periods": "highwater.core.periods",
     "Pulse": "highwater.client.pulse",
     "Put": "highwater.bulk.items",
     "Rejected": "highwater.bulk.send",
-    "Rotation": "highwater.core.rotation",
-    "RotationStep": "highwater.core.rotation",
     "ScanPage": "highwater.bulk.scan",
     "ScanPlan": "highwater.bulk.scan",
     "ScanProgress": "highwater.bulk.scan",
     "SharedBudget": "highwater.bulk.shared",
     "SharedBudgetError": "highwater.bulk.shared",
     "ScatterQuery": "highwater.bulk.scatter",
-    "PeriodTable": "highwater.core.rotation",
     "ShardError": "highwater.core.shards.key",
     "ShardedKey": "highwater.core.shards.key",
     "Shards": "highwater.core.shards.key",
     "BoostedTarget": "highwater.client.boost",
-    "TimeSeries": "highwater.bulk.series",
     "Update": "highwater.bulk.items",
     "WritePlan": "highwater.bulk.write",
     "WriteProgress": "highwater.bulk.write",

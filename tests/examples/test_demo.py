@@ -19,7 +19,7 @@ from highwater_lab.local import LocalCloud
 from highwater_lab.local.process import HeldPort
 from tests.cdk_cli import ROOT
 
-pytestmark = pytest.mark.xdist_group("demo")
+pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("demo")]
 
 
 @pytest.fixture(scope="module")

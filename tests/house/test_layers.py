@@ -73,6 +73,15 @@ ALLOWED = {
         "uvicorn",
         "ministack",
     },
+    # files to copy, without the library; Lambda has boto3
+    ROOT / "examples" / "tables_by_time": {
+        "periods",
+        "rotation",
+        "aws_cdk",
+        "boto3",
+        "botocore",
+        "constructs",
+    },
 }
 CORE = "highwater.core"
 GROUND = {f"{CORE}.{name}" for name in ("budget", "errors", "findings", "limits", "names", "units")}
@@ -88,8 +97,6 @@ CORE_ARROWS = {
     "jobs": {"shares"},
     "shards": set(),
     "buffered": set(),
-    "periods": set(),
-    "rotation": {"periods"},
     "scaler": {"plan", "schedule", "checks", "boosts", "pulses"},
 }
 LAB = "highwater_lab"

@@ -6,15 +6,14 @@ import heapq
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from itertools import chain
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
+from periods import PeriodError, Periods
 
-from highwater.core.periods import PeriodError, Periods
-from highwater.core.shards.merge import rank_of
-
-_LOG: Final = logging.getLogger("highwater.series")
+_LOG: Final = logging.getLogger("time_series")
 # A table that was missing is looked for again after so long
 _LOOK_AGAIN: Final = timedelta(minutes=1)
 
@@ -32,7 +31,7 @@ class TimeSeries:
 
     Example:
         ```python
-        events = highwater.TimeSeries(client, highwater.Periods("events"))
+        events = TimeSeries(client, Periods("events"))
         client.put_item(TableName=events.table_for(at), Item=item)
         ```
     """
@@ -90,7 +89,7 @@ class TimeSeries:
                 raise PeriodError(
                     f"query: sort_key: got {sort_key!r}, which the items do not have; name it in ProjectionExpression"
                 )
-            return rank_of(item[sort_key])
+            return _rank_of(item[sort_key])
 
         default = self._items(self._periods.default, arguments)
         return heapq.merge(by_period, default, key=rank, reverse=not is_forward)
@@ -122,3 +121,9 @@ class TimeSeries:
         yield from first["Items"]
         for page in pages:
             yield from page["Items"]
+
+
+def _rank_of(value: Mapping[str, Any]) -> Any:
+    """Return what DynamoDB compares a sort key by: numbers by value, texts by UTF-8, binaries by bytes."""
+    ((kind, content),) = value.items()
+    return Decimal(content) if kind == "N" else content.encode() if kind == "S" else bytes(content)

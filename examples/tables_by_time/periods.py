@@ -8,9 +8,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
-from highwater.core.errors import HighwaterError
-from highwater.core.findings import shown
-
 # How far the clocks of writers may be apart
 CLOCKS_APART: Final = timedelta(minutes=5)
 # Tables are made so many periods ahead
@@ -24,7 +21,7 @@ _PREFIX: Final = re.compile(r"[a-zA-Z0-9_.-]{2,240}", re.ASCII)
 _FIRST_YEAR, _LAST_YEAR = 1970, 9998
 
 
-class PeriodError(HighwaterError, ValueError):
+class PeriodError(ValueError):
     """A declaration of tables by time, an instant or a query of them that is not valid."""
 
 
@@ -46,7 +43,7 @@ class Periods:
 
     Example:
         ```python
-        events = highwater.Periods("events", every="month", late=timedelta(days=2))
+        events = Periods("events", every="month", late=timedelta(days=2))
         assert events.name_for(datetime(2026, 3, 14, tzinfo=UTC)) == "events-2026-03"
         ```
     """
@@ -59,11 +56,11 @@ class Periods:
         """Check the declaration."""
         if not isinstance(self.prefix, str) or not _PREFIX.fullmatch(self.prefix):
             raise PeriodError(
-                f"periods: prefix: got {shown(self.prefix)}, allowed: 2 to 240 letters, digits, '_', '.' and '-'; give "
+                f"periods: prefix: got {self.prefix!r}, allowed: 2 to 240 letters, digits, '_', '.' and '-'; give "
                 "the beginning of the tables' names, such as 'events'"
             )
         if self.every not in _FORMS:
-            raise PeriodError(f"periods: every: got {shown(self.every)}, allowed: 'day', 'month'")
+            raise PeriodError(f"periods: every: got {self.every!r}, allowed: 'day', 'month'")
         if not timedelta(0) <= self.late <= timedelta(days=31):
             raise PeriodError(f"periods: late: got {self.late}, allowed: 0 to 31 days")
 
@@ -151,7 +148,7 @@ class Periods:
 
 def _in_utc(name: str, at: datetime) -> datetime:
     if not isinstance(at, datetime) or at.tzinfo is None:
-        raise PeriodError(f"periods: {name}: got {shown(at)}, allowed: a datetime with a time zone, such as UTC")
+        raise PeriodError(f"periods: {name}: got {at!r}, allowed: a datetime with a time zone, such as UTC")
     # the first and the last year of Python's are not converted, as they may have no time in UTC
     found = at.astimezone(UTC) if 1 < at.year < _LAST_YEAR + 1 else at
     if not _FIRST_YEAR <= found.year <= _LAST_YEAR:

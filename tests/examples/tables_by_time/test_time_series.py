@@ -10,19 +10,26 @@ from typing import Any
 import boto3
 import pytest
 from botocore.config import Config
+from periods import PeriodError, Periods
+from time_series import TimeSeries
 
-import highwater
 from highwater_lab.local import LocalCloud
 from tests.local.world import DAY, MINUTE, keyed, told
 from tests.ports import free_port
 
-PERIODS = highwater.Periods("log", every="day", late=timedelta(hours=2))
+PERIODS = Periods("log", every="day", late=timedelta(hours=2))
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 OF_A: dict[str, Any] = {
     "KeyConditionExpression": "#s = :s",
     "ExpressionAttributeNames": {"#s": "source"},
     "ExpressionAttributeValues": {":s": {"S": "a"}},
 }
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[LocalCloud]:
+    with LocalCloud(clock="driven", has_instant_updates=True) as running:
+        yield running
 
 
 @pytest.fixture
@@ -58,8 +65,8 @@ class Hands:
 
 def test_missing_table_is_looked_for_again_after_a_minute(dynamodb: Any, caplog: pytest.LogCaptureFixture) -> None:
     clock = Hands()
-    series = highwater.TimeSeries(dynamodb, PERIODS, clock=clock)
-    with caplog.at_level(logging.WARNING, logger="highwater.series"):
+    series = TimeSeries(dynamodb, PERIODS, clock=clock)
+    with caplog.at_level(logging.WARNING, logger="time_series"):
         assert series.table_for() == "log-default"
         _create(dynamodb, "log-2026-01-05")
         clock.now = NOW + MINUTE - timedelta(seconds=1)
@@ -85,7 +92,7 @@ def test_table_that_cannot_be_looked_at_is_no_error(caplog: pytest.LogCaptureFix
         aws_secret_access_key="b",
         config=Config(retries={"total_max_attempts": 1}),
     )
-    assert highwater.TimeSeries(client, PERIODS, clock=Hands()).table_for() == "log-default"
+    assert TimeSeries(client, PERIODS, clock=Hands()).table_for() == "log-default"
     assert caplog.messages == [
         "items of table log-2026-01-05 go to log-default: Could not connect to the endpoint URL: "
         f'"http://127.0.0.1:{port}/"'
@@ -103,7 +110,7 @@ def test_span_is_read_page_by_page_in_the_order_of_time_with_the_default_table(
         cloud.step(1)
     _put(dynamodb, "log-2026-01-05", 100, 101)
     _put(dynamodb, "log-default", 8, 11, 50, 200)
-    series = highwater.TimeSeries(dynamodb, PERIODS)
+    series = TimeSeries(dynamodb, PERIODS)
 
     def times(start: datetime, end: datetime, *, is_forward: bool = True) -> list[int]:
         found = series.query(start, end, sort_key="at", is_forward=is_forward, **OF_A)
@@ -120,15 +127,13 @@ def test_query_without_the_sort_key_in_its_projection_says_so(dynamodb: Any) -> 
     for name in ("log-2026-01-05", "log-default"):
         _create(dynamodb, name)
         _put(dynamodb, name, 7)
-    found = highwater.TimeSeries(dynamodb, PERIODS).query(
-        NOW - MINUTE, NOW, sort_key="at", ProjectionExpression="#s", **OF_A
-    )
+    found = TimeSeries(dynamodb, PERIODS).query(NOW - MINUTE, NOW, sort_key="at", ProjectionExpression="#s", **OF_A)
     text = "query: sort_key: got 'at', which the items do not have; name it in ProjectionExpression"
-    with told(highwater.PeriodError, text):
+    with told(PeriodError, text):
         list(found)
 
 
 def test_query_without_a_default_table_fails(dynamodb: Any) -> None:
     _create(dynamodb, "log-2026-01-05")
     with pytest.raises(dynamodb.exceptions.ResourceNotFoundException):
-        list(highwater.TimeSeries(dynamodb, PERIODS).query(NOW - MINUTE, NOW, sort_key="at", **OF_A))
+        list(TimeSeries(dynamodb, PERIODS).query(NOW - MINUTE, NOW, sort_key="at", **OF_A))

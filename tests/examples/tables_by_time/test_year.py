@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from botocore.config import Config
+from periods import Periods
+from time_series import TimeSeries
 
-from highwater import Periods, TimeSeries
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import ROOT, deployed_app
 

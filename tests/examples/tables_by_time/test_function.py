@@ -1,26 +1,28 @@
-"""The function of the example with tables by time, where AWS refuses or fails something."""
+"""The function of the example with tables by time: its asset, and turns in which AWS rejects or fails something."""
 
 from __future__ import annotations
 
 import runpy
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from function import Turn
+from periods import Periods
+from rotation import Rotation
 
-import highwater
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import ROOT
 
-ROTATION = highwater.Rotation(
-    periods=highwater.Periods("log", every="day", late=timedelta(hours=2)),
+ROTATION = Rotation(
+    periods=Periods("log", every="day", late=timedelta(hours=2)),
     read=9,
     write=11,
     retention=timedelta(days=2),
 )
 PAST = "log-2026-01-05"
-TURN = runpy.run_path(str(ROOT / "examples" / "tables_by_time" / "rotation.py"))["Turn"]
 
 
 @pytest.fixture
@@ -44,7 +46,7 @@ class Turns:
     def __init__(self, cloud: LocalCloud, bucket: str) -> None:
         self._cloud = cloud
         self.client = cloud.client("dynamodb")
-        self._turn = TURN(self.client, ROTATION, bucket)
+        self._turn = Turn(self.client, ROTATION, bucket)
 
     def run(self, count: int = 1) -> None:
         for _ in range(count):
@@ -58,6 +60,16 @@ class Turns:
     def exports(self) -> list[str]:
         arn = self.client.describe_table(TableName=PAST)["Table"]["TableArn"]
         return [each["ExportStatus"] for each in self.client.list_exports(TableArn=arn)["ExportSummaries"]]
+
+
+def test_asset_has_the_function_and_the_modules_that_it_imports() -> None:
+    app = runpy.run_path(str(ROOT / "examples" / "tables_by_time" / "app.py"))["app"]
+    assembly = app.synth()
+    resources = assembly.get_stack_by_name("TablesByTime").template["Resources"].values()
+    (function,) = (each for each in resources if each["Type"] == "AWS::Lambda::Function")
+    asset = Path(assembly.directory, "asset." + function["Properties"]["Code"]["S3Key"].removesuffix(".zip"))
+    assert sorted(path.name for path in asset.iterdir()) == ["function.py", "periods.py", "rotation.py"]
+    assert function["Properties"]["Handler"] == "function.handler"
 
 
 def test_table_outlives_its_retention_until_an_export_of_it_is_complete(cloud: LocalCloud) -> None:

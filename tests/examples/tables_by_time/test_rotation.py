@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from highwater.core.periods import PeriodError, Periods
-from highwater.core.rotation import PeriodTable, Rotation, RotationStep
+from periods import PeriodError, Periods
+from rotation import PeriodTable, Rotation, RotationStep
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 MONTHS = Rotation(

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from highwater.core.periods import CLOCKS_APART, PeriodError, Periods
+from periods import CLOCKS_APART, PeriodError, Periods
 
 MONTHS, DAYS = Periods("events"), Periods("ev.a", every="day", late=timedelta(hours=3))
 ANOTHER: Any = "week"
