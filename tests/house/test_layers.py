@@ -104,7 +104,6 @@ LAB_ARROWS = {
     "rehearse": {"physics", "policies", "recommend", "services", "simulation", "template", "traffic"},
     "recommend": {"physics", "policies", "services", "simulation", "traffic"},
     "audit": {"files", "policies", "recommend", "services", "simulation", "traffic"},
-    "plan": {"physics", "policies", "recommend", "rehearse", "report", "services", "simulation", "traffic"},
     "report": {"audit", "files", "physics", "services", "recommend", "rehearse", "simulation", "traffic", "pictures"},
     "comments": {"report"},
     "local": {"physics", "traffic"},
