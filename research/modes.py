@@ -40,6 +40,7 @@ from highwater_lab.simulation.autoscaling import SimulatedAutoScaling
 from highwater_lab.simulation.plans import table_of
 from highwater_lab.simulation.simulator import opening
 from highwater_lab.simulation.table import SimulatedTable
+from highwater_lab.simulation.targets import SimulatedTarget
 from highwater_lab.traffic import Traffic
 from research.hours import LEAD_SECONDS, MOST_SWITCHES, WORTH_PERCENT, best_day, hours_of
 
@@ -134,7 +135,7 @@ class SwitchedTable(SimulatedTable):
         for target in self.targets:
             target.tracking, dimension = None, target.dimension
             mark, quota = control.mark[dimension], self.setup.quota_units
-            target.change_mode(at, OnDemandThroughput(dimension, control.partitions, mark, None, quota))
+            _change_mode(target, at, OnDemandThroughput(dimension, control.partitions, mark, None, quota))
 
     def _serve_provisioned(self, at: int) -> None:
         control = self._control
@@ -142,7 +143,15 @@ class SwitchedTable(SimulatedTable):
         for target, tracking in zip(self.targets, self._tracking, strict=True):
             target.tracking, units = tracking, control.units[target.dimension]
             provisioned = Provisioned(target.dimension, units, control.partitions, self.setup.burst_seconds)
-            target.change_mode(at, provisioned)
+            _change_mode(target, at, provisioned)
+
+
+def _change_mode(target: SimulatedTarget, at: int, throughput: Provisioned | OnDemandThroughput) -> None:
+    """Serve by the throughput of another billing mode from *at* on."""
+    throughput.refused = target.throughput.refused
+    target.throughput = throughput
+    target.capacity.append((at, throughput.units))
+    target.hour_peak = max(target.hour_peak, throughput.units)
 
 
 def run_hours(setup: TableSetup, traffic: Traffic, windows: Sequence[range]) -> Run:

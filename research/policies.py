@@ -9,14 +9,40 @@ from dataclasses import replace
 from typing import Final
 
 from highwater.core import Dimension
+from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.policies import catalogue
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.update_table import Refused
 from highwater_lab.simulation import Run, TableSetup, simulate
-from highwater_lab.simulation.policy import Calls, Policy, PolicyResource, PolicyTarget, Poller, Seen
+from highwater_lab.simulation.policy import Calls, Policy, PolicyResource, PolicyTarget, Seen
 from highwater_lab.traffic import Traffic
 
 _DAY, _HOUR = 86_400, 3_600
+
+
+class Poller(Policy):
+    """A scaler of its own: nothing but it moves the capacity, between floor and ceiling."""
+
+    def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002
+        """Take away target tracking and windows."""
+        return replace(setup, is_on_demand=False).each_target(
+            lambda target: replace(target, tracking=None, actions=(), is_scaled=True)
+        )
+
+
+def _clamp(target: PolicyTarget, units: float) -> int:
+    """Return whole units within the target's bounds, rounded up."""
+    return min(max(math.ceil(units), target.floor, 1), target.ceiling)
+
+
+def _consumed(target: PolicyTarget, minutes: int) -> list[float]:
+    """Return the consumed units per second of each of the last known minutes, oldest first."""
+    return [quanta / (60 * QUANTA_PER_UNIT) for quanta in target.consumed_quanta(minutes)]
+
+
+def _requested(target: PolicyTarget, minutes: int) -> list[float]:
+    """Return the units per second that the application asked for, a metric that it publishes itself."""
+    return [c + t / 60 for c, t in zip(_consumed(target, minutes), target.throttled(minutes), strict=True)]
 
 
 class BetterDynamodbScaling(Policy):
@@ -54,7 +80,7 @@ class BetterDynamodbScaling(Policy):
         return max(target.units, self._units_for_demand(target))
 
     def _units_for_demand(self, target: PolicyTarget) -> int:
-        return target.clamp(max(target.requested(5), default=0) * 100 / self._target_percent)
+        return _clamp(target, max(_requested(target, 5), default=0) * 100 / self._target_percent)
 
 
 class ImprovedDynamodbAutoScaling(BetterDynamodbScaling):
@@ -67,11 +93,12 @@ class ImprovedDynamodbAutoScaling(BetterDynamodbScaling):
     def _wanted(self, seen: Seen, target: PolicyTarget, last_decrease: int | None) -> int:
         wanted = self._units_for_demand(target)
         may_lower = last_decrease is None or seen.now - last_decrease > _HOUR
-        return wanted if wanted > target.units or (may_lower and target.requested(5)) else target.units
+        return wanted if wanted > target.units or (may_lower and _requested(target, 5)) else target.units
 
 
 _UPPER_PERCENT, _LOWER_PERCENT = 90, 30
 _STEP_PERCENT = 50
+_MINUTES_AGO = 10
 
 
 class DynamicDynamodb(Poller):
@@ -98,17 +125,19 @@ class DynamicDynamodb(Poller):
                     calls.update_table(resource.index, raised)
 
     def _wanted(self, seen: Seen, target: PolicyTarget) -> int:
-        minutes = target.consumed(5, skip=seen.minutes_hidden(10))
+        # it asks for five minutes that ended ten minutes ago
+        hidden = max(0, target.newest + 1 - (seen.now // 60 - seen.minute_of(0) - _MINUTES_AGO))
+        minutes = _consumed(target, 5 + hidden)[: -hidden or None]
         if len(minutes) < 5:
             return target.units
         consumed = sum(minutes) / 5
         percent = 100 * consumed / target.units
         if percent > _UPPER_PERCENT:
             base = max(target.units, math.ceil(consumed))
-            return target.clamp(base + math.ceil(base * _STEP_PERCENT / 100))
-        throttled = target.dimension is Dimension.WRITE and any(target.throttled(5, skip=seen.minutes_hidden(10)))
+            return _clamp(target, base + math.ceil(base * _STEP_PERCENT / 100))
+        throttled = target.dimension is Dimension.WRITE and any(target.throttled(5 + hidden)[: -hidden or None])
         if 0 < percent < _LOWER_PERCENT and not throttled:
-            return target.clamp(max(target.units - int(target.units * _STEP_PERCENT / 100), consumed))
+            return _clamp(target, max(target.units - int(target.units * _STEP_PERCENT / 100), consumed))
         return target.units
 
 
@@ -147,15 +176,15 @@ class DynamodbLambdaAutoscale(JointPoller):
     metrics_per_target = 2
 
     def _wanted(self, now: int, resource: PolicyResource, target: PolicyTarget) -> int:
-        minutes = target.consumed(5)
+        minutes = _consumed(target, 5)
         if not minutes:
             return target.units
         # as in the original, throttles are a count per minute and not a rate
         units, consumed, throttled = target.units, max(minutes), target.throttled(1)[0]
         if (consumed > 0.75 * units or throttled > 25 or units < target.floor) and units < target.ceiling:
-            return target.clamp(max(units + 3 + 0.7 * throttled, 1.3 * units + 0.7 * throttled, 1.3 * consumed))
+            return _clamp(target, max(units + 3 + 0.7 * throttled, 1.3 * units + 0.7 * throttled, 1.3 * consumed))
         if (consumed < 0.30 * units or units > target.ceiling) and units > target.floor:
-            wanted = min(units, target.clamp(consumed))
+            wanted = min(units, _clamp(target, consumed))
             if self._may_lower(now, resource, units - wanted):
                 return wanted
         return units
@@ -190,13 +219,13 @@ class Sprkem(JointPoller):
     metrics_per_target = 1
 
     def _wanted(self, now: int, resource: PolicyResource, target: PolicyTarget) -> int:
-        minutes = target.consumed(2)
+        minutes = _consumed(target, 2)
         if not minutes:
             return target.units
         consumed = sum(minutes) / len(minutes)
         if consumed > 1 and consumed + _BUFFER_UNITS > target.units:
-            return target.clamp(consumed + _BUFFER_UNITS)
-        wanted = min(target.units, target.clamp(consumed))
+            return _clamp(target, consumed + _BUFFER_UNITS)
+        wanted = min(target.units, _clamp(target, consumed))
         decreases, hours_left = resource.decreases_today(now), 24 - now % _DAY // _HOUR
         has_paused = resource.last_decrease is None or now - resource.last_decrease >= _HOUR
         is_worth_it = wanted <= 0.65 * target.units or target.units <= target.floor + 10
@@ -224,13 +253,13 @@ class StepCron(JointPoller):
 
     def _wanted(self, now: int, resource: PolicyResource, target: PolicyTarget) -> int:
         base = self._base.setdefault((resource.index, target.dimension), target.units)
-        minutes = target.consumed(5)
+        minutes = _consumed(target, 5)
         if not minutes:
             return target.units
         consumed = sum(minutes) / len(minutes)
         if now % _DAY < _NIGHT_END:
             return base if target.units > base and consumed < 0.8 * base else target.units
-        return target.clamp(target.units * 1.2) if consumed > 0.8 * target.units else target.units
+        return _clamp(target, target.units * 1.2) if consumed > 0.8 * target.units else target.units
 
 
 _TARGET, _BUFFERED_TARGET = 0.8, 0.6
@@ -252,7 +281,7 @@ class ThrottleAwareLambda(JointPoller):
     metrics_per_target = 2
 
     def _wanted(self, now: int, resource: PolicyResource, target: PolicyTarget) -> int:  # noqa: ARG002
-        consumed_minutes, throttled_minutes = target.consumed(5), target.throttled(5)
+        consumed_minutes, throttled_minutes = _consumed(target, 5), target.throttled(5)
         if not consumed_minutes:
             return target.units
         consumed = sum(consumed_minutes) / len(consumed_minutes)
@@ -262,11 +291,11 @@ class ThrottleAwareLambda(JointPoller):
         utilization = consumed / target.units
         if throttled and can_increase:
             step = _HIGH_INCREASE if throttled >= _THROTTLING_THRESHOLD else _LOW_INCREASE
-            return target.clamp(target.units + step)
+            return _clamp(target, target.units + step)
         if target.units < lowest or not consumed:
-            return target.clamp(lowest)
+            return _clamp(target, lowest)
         if (utilization > _TARGET and can_increase) or (not throttled and utilization < _BUFFERED_TARGET):
-            return target.clamp(max(int(consumed / _TARGET), 1))
+            return _clamp(target, max(int(consumed / _TARGET), 1))
         return target.units
 
 
@@ -283,11 +312,11 @@ class Trek10(JointPoller):
     metrics_per_target = 1
 
     def _wanted(self, now: int, resource: PolicyResource, target: PolicyTarget) -> int:
-        consumed = max(target.consumed(5), default=0)
+        consumed = max(_consumed(target, 5), default=0)
         if consumed >= 0.8 * target.units:
-            return target.clamp(max(target.units, consumed) + _PADDING)
+            return _clamp(target, max(target.units, consumed) + _PADDING)
         if now % _DOWN_EVERY == 0 and now - (resource.last_increase or 0) >= 1_800:
-            return min(target.units, target.clamp(max(target.consumed(30), default=0) / 0.8 - _PADDING))
+            return min(target.units, _clamp(target, max(_consumed(target, 30), default=0) / 0.8 - _PADDING))
         return target.units
 
 
