@@ -176,7 +176,7 @@ def _modules(folder: Path, package: str) -> dict[str, Path]:
 
 @pytest.mark.parametrize(
     "folder",
-    [*ALLOWED, ROOT / "acceptance", ROOT / "benchmarks", ROOT / "research"],
+    [*ALLOWED, ROOT / "acceptance", ROOT / "benchmarks"],
     ids=lambda folder: str(folder.relative_to(ROOT)),
 )
 def test_no_modules_import_each_other_in_a_circle(folder: Path) -> None:
