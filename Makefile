@@ -21,9 +21,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
+# in `make help` are those that a newcomer needs (##), in `make help-all` the others (#+) too
 .PHONY: help
-help: ## Show what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+help: ## Show the targets to begin with
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / && !/^help:/ {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: tools
 tools:
@@ -55,18 +56,18 @@ test-cloud: setup ## Tests that need a local cloud or the CDK CLI (offline, free
 		$(patsubst %,tests/client/test_%.py,meter pace sessions forks pulse_sums coordinator_client write drain producer)
 
 .PHONY: test-node
-test-node: setup ## The tests of deploys with a Node of the npm package `node`, in build/ (offline once it is fetched, free; five minutes). NODE=20, ARGS="-k window"
+test-node: setup #+ The tests of deploys with a Node of the npm package `node`, in build/ (offline once it is fetched, free; five minutes). NODE=20, ARGS="-k window"
 	@test -d build/node-$(NODE)/node_modules || npm install --silent --no-audit --no-fund --prefix build/node-$(NODE) node@$(NODE)
 	@export PATH="$(CURDIR)/build/node-$(NODE)/node_modules/.bin:$$PATH" && echo "Node $$(node --version)" && \
 		$(PYTEST) --numprocesses 2 -m cloud tests/deploys/test_deploys.py $(ARGS)
 
 .PHONY: test-engines
-test-engines: setup ## The same job by plain processes, Dask and PySpark, which are installed into build/engines (offline once they are, free; needs Java; two minutes)
+test-engines: setup #+ The same job by plain processes, Dask and PySpark, which are installed into build/engines (offline once they are, free; needs Java; two minutes)
 	@test -d build/engines/pyspark || $(BIN)/pip install --quiet --target build/engines distributed pyspark
 	@PYTHONPATH=$(CURDIR)/build/engines $(PYTEST) --numprocesses 0 -m cloud tests/local/test_job_engines.py $(ARGS)
 
 .PHONY: nightly
-nightly: setup ## Laws with all of their examples and new seeds, long sequences, faults, fuzz, mutants (offline, free; hours)
+nightly: setup #+ Laws with all of their examples and new seeds, long sequences, faults, fuzz, mutants (offline, free; hours)
 	@HIGHWATER_EXAMPLES=nightly $(BIN)/python -m pytest --numprocesses auto -m "not cloud" tests/core tests/handlers tests/services tests/simulation
 	@$(BIN)/python -m pytest --numprocesses auto benchmarks/tests
 	@$(MAKE) --no-print-directory sequences
@@ -82,13 +83,13 @@ check: setup ## Style and types
 
 .PHONY: coverage
 coverage: export HIGHWATER_EXAMPLES := full
-coverage: setup ## What tests/core reaches of the core, by branch; fails below 95 % (offline, free; a minute)
+coverage: setup #+ What tests/core reaches of the core, by branch; fails below 95 % (offline, free; a minute)
 	@mkdir -p build
 	@$(BIN)/python -m coverage run -m pytest -q --numprocesses 0 tests/core $(ARGS)
 	@$(BIN)/python -m coverage report
 
 .PHONY: mutants
-mutants: setup ## Change the core in small ways, one at a time, and list what tests/core lets pass (offline, free; half an hour). ARGS="checks/windows.py"
+mutants: setup #+ Change the core in small ways, one at a time, and list what tests/core lets pass (offline, free; half an hour). ARGS="checks/windows.py"
 	@$(BIN)/python -m tests.mutants $(ARGS)
 
 .PHONY: format
@@ -100,15 +101,15 @@ benchmark: setup ## Measure something (offline, free); without NAME, list what t
 	@$(BIN)/python -m benchmarks $(NAME) $(if $(TRACES),--traces '$(TRACES)') $(ARGS)
 
 .PHONY: faults
-faults: setup ## Ten thousand runs of the scaler, and 40,000 of custom resources, while AWS answers badly at random (offline, free; twenty minutes)
+faults: setup #+ Ten thousand runs of the scaler, and 40,000 of custom resources, while AWS answers badly at random (offline, free; twenty minutes)
 	@HIGHWATER_FAULT_RUNS=10000 $(BIN)/python -m pytest -q --numprocesses 0 --timeout 3600 tests/handlers/test_scaler_faults.py tests/sequences/test_faults.py
 
 .PHONY: sequences
-sequences: setup ## The laws over random sequences of deploys, rollbacks and windows, ten times as long as in make test (offline, free; ten minutes)
+sequences: setup #+ The laws over random sequences of deploys, rollbacks and windows, ten times as long as in make test (offline, free; ten minutes)
 	@HIGHWATER_SEQUENCES=2400 $(BIN)/python -m pytest -q --numprocesses 0 --timeout 3600 tests/sequences
 
 .PHONY: fuzz
-fuzz: setup ## Changed templates, traffic, price lists, command lines and requests at random, and interruptions (offline, free; ten minutes). SEED=number
+fuzz: setup #+ Changed templates, traffic, price lists, command lines and requests at random, and interruptions (offline, free; ten minutes). SEED=number
 	@seed=$${SEED:-$$(date +%s)}; echo "seed $$seed; again with: make fuzz SEED=$$seed"; \
 		HIGHWATER_FUZZ_RUNS=400 HIGHWATER_FUZZ_SEED=$$seed $(BIN)/python -m pytest -q --numprocesses 2 --timeout 3600 tests/fuzz
 
@@ -119,7 +120,7 @@ acceptance: setup ## Deploy small tables, check and measure what is promised, de
 		$(if $(filter-out no,$(COST)),--cost) $(if $(filter-out no,$(CLEAN)),--clean)
 
 .PHONY: conformance
-conformance: setup ## The public suite of DynamoDB's behaviour, and this project's tests of capacity, on a local cloud (offline, free; a minute). CONFORMANCE=folder of the suite's checkout; REGION, PLAIN=yes, ARGS="tests/tier3 tests/capacity"
+conformance: setup #+ The public suite of DynamoDB's behaviour, and this project's tests of capacity, on a local cloud (offline, free; a minute). CONFORMANCE=folder of the suite's checkout; REGION, PLAIN=yes, ARGS="tests/tier3 tests/capacity"
 	@$(BIN)/python -m tests.conformance.suite '$(CONFORMANCE)' $(if $(REGION),--region '$(REGION)') \
 		$(if $(filter-out no,$(PLAIN)),--plain) --arguments='$(ARGS)'
 
@@ -129,11 +130,11 @@ docs: setup ## The pages of docs/ and the reference of all names as a site in bu
 	@echo build/docs/index.html
 
 .PHONY: docs-versions
-docs-versions: setup ## The site with a folder for each released version in build/site (offline, free; half a minute a version)
+docs-versions: setup #+ The site with a folder for each released version in build/site (offline, free; half a minute a version)
 	@$(BIN)/python docs/versions.py build/site
 
 .PHONY: docs-links
-docs-links: setup ## Whether the links of the pages that lead out of the repository still lead somewhere (online, free; a minute)
+docs-links: setup #+ Whether the links of the pages that lead out of the repository still lead somewhere (online, free; a minute)
 	@$(BIN)/python -m sphinx -q -b linkcheck -d build/doctrees-links docs build/links
 
 .PHONY: wheels
@@ -142,7 +143,7 @@ wheels: setup ## Build the four distributions into dist/
 	@ls dist/*.whl
 
 .PHONY: lock
-lock: setup ## Compile requirements-dev.txt and requirements-local.txt anew from their .in files
+lock: setup #+ Compile requirements-dev.txt and requirements-local.txt anew from their .in files
 	@$(BIN)/python -m pip install --quiet uv
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-annotate --no-header --upgrade requirements-dev.in -o requirements-dev.txt
@@ -154,6 +155,10 @@ clean: ## Remove everything that can be made again
 	@left=$$(grep -L '"profile": ""' build/acceptance/HwAccept*/ledger.json 2>/dev/null || true); test -z "$$left" || \
 		{ echo "make: runs in accounts may have left something, and only" $$left "knows what; first: make acceptance CLEAN=yes" >&2; exit 2; }
 	@rm -rf $(VENV) $(LOCAL_VENV) node_modules build dist cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.PHONY: help-all
+help-all: ## Show all targets
+	@awk -F ':.*#[#+] ' '/^[a-z-]+:.*#[#+] / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(PYTHON_READY) $(LOCAL_READY) $(NODE_READY): | tools
 

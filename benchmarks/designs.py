@@ -188,8 +188,8 @@ Made by `make benchmark NAME=designs`. "Handle traffic spikes with Amazon Dynamo
 P. Rawal, AWS Database Blog) describes eight designs. Each is to be had here. This page says how, and rehearses it with
 a job that writes {UNITS:,} units beside users who write {USERS:,} a second: at {RATE:,} a second it takes twenty
 minutes and brings the total to {TOTAL:,}. The job is paced as `highwater load` paces it: it asks again for what is
-refused, and ends when it is done. Design 8 has its table to itself. The cost is that of the hundred minutes shown, billed
-as two hours.
+refused, and ends when it is done. Design 8 has its table to itself. The cost is that of the hundred minutes shown,
+billed as two hours.
 """
 
 
