@@ -21,9 +21,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
+# in `make help` are those that a newcomer needs (##), in `make help-all` the others (#+) too
 .PHONY: help
-help: ## Show what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+help: ## Show the targets to begin with
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / && !/^help:/ {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: tools
 tools:
@@ -34,7 +35,7 @@ tools:
 setup: tools $(PYTHON_READY) $(LOCAL_READY) $(NODE_READY) ## Virtual environments, packages, CDK CLI
 
 .PHONY: demo
-demo: setup ## Deploy an example to a local cloud with the real CDK CLI, watch a Monday, and a surge with native scaling, the scaler and a boost (offline, free)
+demo: setup ## An example on a local cloud: a Monday, then a surge with native scaling, the scaler and a boost (offline, free)
 	@$(BIN)/python examples/demo/demo.py
 
 # some tests wait for a process of their own, so there is one worker more than there are processors
@@ -55,20 +56,20 @@ test-cloud: setup ## Tests that need a local cloud or the CDK CLI (offline, free
 		$(patsubst %,tests/client/test_%.py,meter pace sessions forks pulse_sums coordinator_client write drain producer)
 
 .PHONY: test-node
-test-node: setup ## The tests of deploys with a Node of the npm package `node`, in build/ (offline once it is fetched, free; five minutes). NODE=20, ARGS="-k window"
+test-node: setup #+ The tests of deploys with a Node of the npm package `node`, in build/ (offline once it is fetched, free; five minutes). NODE=20, ARGS="-k window"
 	@test -d build/node-$(NODE)/node_modules || npm install --silent --no-audit --no-fund --prefix build/node-$(NODE) node@$(NODE)
 	@export PATH="$(CURDIR)/build/node-$(NODE)/node_modules/.bin:$$PATH" && echo "Node $$(node --version)" && \
 		$(PYTEST) --numprocesses 2 -m cloud tests/deploys/test_deploys.py $(ARGS)
 
 .PHONY: test-engines
-test-engines: setup ## The same job by plain processes, Dask and PySpark, which are installed into build/engines (offline once they are, free; needs Java; two minutes)
+test-engines: setup #+ The same job by plain processes, Dask and PySpark, which are installed into build/engines (offline once they are, free; needs Java; two minutes)
 	@test -d build/engines/pyspark || $(BIN)/pip install --quiet --target build/engines distributed pyspark
 	@PYTHONPATH=$(CURDIR)/build/engines $(PYTEST) --numprocesses 0 -m cloud tests/local/test_job_engines.py $(ARGS)
 
 .PHONY: nightly
-nightly: setup ## Laws with all of their examples and new seeds, long sequences, faults, fuzz, mutants (offline, free; hours)
+nightly: setup #+ Laws with all of their examples and new seeds, long sequences, faults, fuzz, mutants (offline, free; hours)
 	@HIGHWATER_EXAMPLES=nightly $(BIN)/python -m pytest --numprocesses auto -m "not cloud" tests/core tests/examples tests/handlers tests/services tests/simulation
-	@$(BIN)/python -m pytest --numprocesses auto research/tests
+	@$(BIN)/python -m pytest --numprocesses auto benchmarks/tests
 	@$(MAKE) --no-print-directory sequences
 	@$(MAKE) --no-print-directory faults
 	@$(MAKE) --no-print-directory fuzz
@@ -78,139 +79,50 @@ nightly: setup ## Laws with all of their examples and new seeds, long sequences,
 check: setup ## Style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/mypy constructs_pkg/cdk_highwater lambda_src/highwater lab_src/highwater_lab local_src/highwater_local examples/*/*.py acceptance benchmarks docs research tests
+	@$(BIN)/mypy constructs_pkg/cdk_highwater lambda_src/highwater lab_src/highwater_lab local_src/highwater_local examples/*/*.py acceptance benchmarks docs tests
 
 .PHONY: coverage
 coverage: export HIGHWATER_EXAMPLES := full
-coverage: setup ## What tests/core reaches of the core, by branch; fails below 95 % (offline, free; a minute)
+coverage: setup #+ What tests/core reaches of the core, by branch; fails below 95 % (offline, free; a minute)
 	@mkdir -p build
 	@$(BIN)/python -m coverage run -m pytest -q --numprocesses 0 tests/core $(ARGS)
 	@$(BIN)/python -m coverage report
 
 .PHONY: mutants
-mutants: setup ## Change the core in small ways, one at a time, and list what tests/core lets pass (offline, free; half an hour). ARGS="checks/windows.py"
-	@$(BIN)/python -m research.mutants $(ARGS)
+mutants: setup #+ Change the core in small ways, one at a time, and list what tests/core lets pass (offline, free; half an hour). ARGS="checks/windows.py"
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 .PHONY: format
 format: setup ## Put the style right
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
 
 .PHONY: benchmark
-benchmark: setup ## Every policy over every trace, then the simulator's speed (offline, free; ten minutes). TRACES=folder
-	@$(BIN)/python -m benchmarks.scoreboard $(if $(TRACES),--traces $(TRACES))
-	@$(BIN)/python -m benchmarks.simulate
-
-.PHONY: benchmark-recommend
-benchmark-recommend: setup ## The seconds of recommend for 14 days of six targets, and how many table-months they are (offline, free; two minutes)
-	@$(BIN)/python -m benchmarks.simulate --recommend
-
-.PHONY: benchmark-synth
-benchmark-synth: setup ## Synth time against hand-written resources (offline, free; a few minutes)
-	@$(BIN)/python benchmarks/synth.py
-
-.PHONY: benchmark-local
-benchmark-local: setup ## What metering costs the local cloud, beside plain MiniStack (offline, free; two minutes)
-	@$(BIN)/python -m research.local_cloud
-
-.PHONY: benchmark-day
-benchmark-day: setup ## A day of auto scaling in the local cloud, beside the simulator (offline, free; three minutes)
-	@$(BIN)/python -m research.local_day
+benchmark: setup ## Measure something (offline, free); without NAME, list what there is. NAME=jumps, ARGS, TRACES=folder
+	@$(BIN)/python -m benchmarks $(NAME) $(if $(TRACES),--traces '$(TRACES)') $(ARGS)
 
 .PHONY: faults
-faults: setup ## Ten thousand runs of the scaler, and 40,000 of custom resources, while AWS answers badly at random (offline, free; twenty minutes)
+faults: setup #+ Ten thousand runs of the scaler, and 40,000 of custom resources, while AWS answers badly at random (offline, free; twenty minutes)
 	@HIGHWATER_FAULT_RUNS=10000 $(BIN)/python -m pytest -q --numprocesses 0 --timeout 3600 tests/handlers/test_scaler_faults.py tests/sequences/test_faults.py
 
 .PHONY: sequences
-sequences: setup ## The laws over random sequences of deploys, rollbacks and windows, ten times as long as in make test (offline, free; ten minutes)
+sequences: setup #+ The laws over random sequences of deploys, rollbacks and windows, ten times as long as in make test (offline, free; ten minutes)
 	@HIGHWATER_SEQUENCES=2400 $(BIN)/python -m pytest -q --numprocesses 0 --timeout 3600 tests/sequences
 
 .PHONY: fuzz
-fuzz: setup ## Changed templates, traffic, price lists, command lines and requests at random, and interruptions (offline, free; ten minutes). SEED=number
+fuzz: setup #+ Changed templates, traffic, price lists, command lines and requests at random, and interruptions (offline, free; ten minutes). SEED=number
 	@seed=$${SEED:-$$(date +%s)}; echo "seed $$seed; again with: make fuzz SEED=$$seed"; \
 		HIGHWATER_FUZZ_RUNS=400 HIGHWATER_FUZZ_SEED=$$seed $(BIN)/python -m pytest -q --numprocesses 2 --timeout 3600 tests/fuzz
 
 .PHONY: acceptance
-acceptance: setup ## Deploy small tables, check what is promised of them, measure, delete everything: on a local cloud (offline, free; four minutes), or with PROFILE=... ACCOUNT=... in an account. REGION, PARTS, MOST_USD, COST=yes, CLEAN=yes
+acceptance: setup ## Deploy small tables, check and measure what is promised, delete everything: on a local cloud (offline, free; four minutes), or in an account with PROFILE, ACCOUNT; REGION, PARTS, MOST_USD, COST=yes, CLEAN=yes
 	@$(BIN)/python -m acceptance $(if $(PROFILE),--profile '$(PROFILE)') $(if $(ACCOUNT),--account '$(ACCOUNT)') \
 		$(if $(REGION),--region '$(REGION)') $(if $(PARTS),--parts '$(PARTS)') $(if $(MOST_USD),--most-usd '$(MOST_USD)') \
 		$(if $(filter-out no,$(COST)),--cost) $(if $(filter-out no,$(CLEAN)),--clean)
 
 .PHONY: conformance
-conformance: setup ## The public suite of DynamoDB's behaviour, and this project's tests of capacity, on a local cloud (offline, free; a minute). CONFORMANCE=folder of the suite's checkout; REGION, PLAIN=yes, ARGS="tests/tier3 tests/capacity"
-	@$(BIN)/python -m research.conformance '$(CONFORMANCE)' $(if $(REGION),--region '$(REGION)') \
+conformance: setup #+ The public suite of DynamoDB's behaviour, and this project's tests of capacity, on a local cloud (offline, free; a minute). CONFORMANCE=folder of the suite's checkout; REGION, PLAIN=yes, ARGS="tests/tier3 tests/capacity"
+	@$(BIN)/python -m tests.conformance.suite '$(CONFORMANCE)' $(if $(REGION),--region '$(REGION)') \
 		$(if $(filter-out no,$(PLAIN)),--plain) --arguments='$(ARGS)'
-
-.PHONY: benchmark-audit
-benchmark-audit: setup ## 300 tables audited: seconds of simulation, then planted faults found in a local cloud (offline, free; five minutes). ARGS="--tables 60"
-	@$(BIN)/python -m research.audit $(ARGS)
-
-.PHONY: benchmark-scaler
-benchmark-scaler: setup ## One tick of the scaler for 15,000 targets: time, calls, memory (offline, free)
-	@$(BIN)/python -m research.scaler
-
-.PHONY: benchmark-jumps
-benchmark-jumps: setup ## How the scaler meets a jump in traffic, beside native scaling (offline, free)
-	@$(BIN)/python -m research.jumps
-
-.PHONY: benchmark-batches
-benchmark-batches: setup ## Batches that run every so often, beside native target tracking (offline, free; half a minute). ARGS=--all
-	@$(BIN)/python -m research.batches $(ARGS)
-
-.PHONY: benchmark-random
-benchmark-random: setup ## Days of random traffic of fifteen families, beside native target tracking (offline, free; four minutes). ARGS="--first 100"
-	@$(BIN)/python -m research.random_days $(ARGS)
-
-.PHONY: benchmark-alarm
-benchmark-alarm: setup ## An experiment: one alarm for the scaler's whole fleet in place of one a target (offline, free; three minutes). TRACES=folder
-	@$(BIN)/python -m research.fleet_alarm $(if $(TRACES),--traces $(TRACES))
-
-.PHONY: benchmark-hours
-benchmark-hours: setup ## What hours on demand would save a provisioned table, in hindsight (offline, free; two minutes). TRACES=folder
-	@$(BIN)/python -m research.hours $(if $(TRACES),--traces $(TRACES))
-
-.PHONY: benchmark-modes
-benchmark-modes: setup ## Hours on demand as a policy that the days before choose, beside others (offline, free; ten minutes). TRACES=folder
-	@$(BIN)/python -m research.modes $(if $(TRACES),--traces $(TRACES))
-
-.PHONY: benchmark-pulses
-benchmark-pulses: setup ## Fleets that tell what they ask for: coverage, lateness, shorter bursts (offline, free; twenty minutes). TRACES=folder
-	@$(BIN)/python -m research.pulses $(if $(TRACES),--traces $(TRACES))
-
-.PHONY: benchmark-meter
-benchmark-meter: setup ## What the meter costs a request, and a thousand processes' pulses for an hour (offline, free; half an hour)
-	@$(BIN)/python -m research.meter
-
-.PHONY: benchmark-pace
-benchmark-pace: setup ## Paced scans beside other clients' and live traffic on a local cloud (offline, free; a quarter of an hour)
-	@$(BIN)/python -m research.pace
-
-.PHONY: benchmark-drain
-benchmark-drain: setup ## Ten thousand buffered writes to a table that throttles, on a local cloud: the time against the formula's (offline, free; five minutes)
-	@HIGHWATER_BUFFERED_MESSAGES=10000 $(BIN)/python -m pytest -q -s --numprocesses 0 --timeout 3600 -m cloud tests/deploys/test_buffered_writes.py
-
-.PHONY: benchmark-latency
-benchmark-latency: setup ## Units a second that paced work reaches where requests take 5 to 200 ms (offline, free; three minutes)
-	@$(BIN)/python -m research.latency
-
-.PHONY: benchmark-constants
-benchmark-constants: setup ## Each constant of the scaler's rules at other values, and what all traces but one choose for that one (offline, free; an hour or more). TRACES=folder, ARGS="--noise 0.6 --constant NAME"
-	@$(BIN)/python -m research.constants $(if $(TRACES),--traces $(TRACES)) $(ARGS)
-
-.PHONY: benchmark-settings
-benchmark-settings: setup ## What each setting of the scaler buys, beside its neutral value (offline, free; a quarter of an hour). TRACES=folder, ARGS="--try direct:cautious_target_percent=65"
-	@$(BIN)/python -m research.settings $(if $(TRACES),--traces $(TRACES)) $(ARGS)
-
-.PHONY: scaler-cost
-scaler-cost: setup ## What the scaler costs at its defaults, with the arithmetic (offline, free)
-	@$(BIN)/python -m research.scaler_cost
-
-.PHONY: figures
-figures: setup ## The article's figures beside the simulator's, as pictures in docs/ (offline, free)
-	@$(BIN)/python -m research.figures
-
-.PHONY: designs
-designs: setup ## The article's eight designs rehearsed with a paced job, as a page with pictures in docs/ (offline, free)
-	@$(BIN)/python -m research.designs
 
 .PHONY: docs
 docs: setup ## The pages of docs/ and the reference of all names as a site in build/docs (offline, free; half a minute)
@@ -218,11 +130,11 @@ docs: setup ## The pages of docs/ and the reference of all names as a site in bu
 	@echo build/docs/index.html
 
 .PHONY: docs-versions
-docs-versions: setup ## The site with a folder for each released version in build/site (offline, free; half a minute a version)
+docs-versions: setup #+ The site with a folder for each released version in build/site (offline, free; half a minute a version)
 	@$(BIN)/python docs/versions.py build/site
 
 .PHONY: docs-links
-docs-links: setup ## Whether the links of the pages that lead out of the repository still lead somewhere (online, free; a minute)
+docs-links: setup #+ Whether the links of the pages that lead out of the repository still lead somewhere (online, free; a minute)
 	@$(BIN)/python -m sphinx -q -b linkcheck -d build/doctrees-links docs build/links
 
 .PHONY: wheels
@@ -231,7 +143,7 @@ wheels: setup ## Build the four distributions into dist/
 	@ls dist/*.whl
 
 .PHONY: lock
-lock: setup ## Compile requirements-dev.txt and requirements-local.txt anew from their .in files
+lock: setup #+ Compile requirements-dev.txt and requirements-local.txt anew from their .in files
 	@$(BIN)/python -m pip install --quiet uv
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-annotate --no-header --upgrade requirements-dev.in -o requirements-dev.txt
@@ -243,6 +155,10 @@ clean: ## Remove everything that can be made again
 	@left=$$(grep -L '"profile": ""' build/acceptance/HwAccept*/ledger.json 2>/dev/null || true); test -z "$$left" || \
 		{ echo "make: runs in accounts may have left something, and only" $$left "knows what; first: make acceptance CLEAN=yes" >&2; exit 2; }
 	@rm -rf $(VENV) $(LOCAL_VENV) node_modules build dist cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.PHONY: help-all
+help-all: ## Show all targets
+	@awk -F ':.*#[#+] ' '/^[a-z-]+:.*#[#+] / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(PYTHON_READY) $(LOCAL_READY) $(NODE_READY): | tools
 

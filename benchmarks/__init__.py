@@ -1,0 +1,1 @@
+"""Measurements: the scoreboard, policies of others, designs and figures of articles, and single benchmarks."""

@@ -1,10 +1,9 @@
 """Simulates every policy under every trace and scenario, and compares throttling and cost with the clairvoyant bound.
 
 Each trace is scaled to a mean of 1,000 write units per second. The table has a floor of 1, and its ceiling and
-high-water mark are at the quota. Writes docs/benchmarks.md, its tables
-as docs/benchmarks.csv, and a picture for each class of traces. Run it with
-`make benchmark`. For traces of your own give --traces FOLDER: a folder of CSV files in the format of
-`highwater rehearse`, and optionally a manifest.json that gives the class of each trace.
+high-water mark are at the quota. Writes docs/benchmarks.md, its tables as docs/benchmarks.csv, and a picture for each
+class of traces. Run it with `make benchmark NAME=scoreboard`. For traces of your own give --traces FOLDER: a folder of
+CSV files in the format of `highwater rehearse`, and optionally a manifest.json that gives the class of each trace.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from benchmarks import boosted
+from benchmarks.policies import find_policy, run_policy
 from benchmarks.scoreboard_page import Board, write_board
 from benchmarks.scores import BASE, Score, Scores, Trace, collect, serviceable, summary
 from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, read_traffic, scenario
-from research.policies import find_policy, run_policy
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULT_TRACES = ROOT.parent / "shared" / "traces"

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks import boosted
+from benchmarks.policies import find_policy
 from benchmarks.scores import Score, Scores, Trace, metrics_per_month, relative
 from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
 from highwater_lab.policies.clairvoyant import SOURCE
 from highwater_lab.services.prices import load_prices
-from research.policies import find_policy
 
 COLUMNS: Final = ("policy", "throttled per million", "minutes", "cost", "x bound", "decreases")
 
@@ -62,10 +62,10 @@ def _head() -> list[str]:
     return [
         "# Scoreboard",
         "",
-        "Made by `make benchmark`: every policy is simulated under every trace. Traces are scaled to a mean of 1,000",
-        "write units per second; scenarios are not scaled. The table has a floor of 1, and a ceiling and a high-water",
-        f"mark of 40,000. Prices are those of us-east-1 of {load_prices().dated}. [The model](model.md) lists what is",
-        "simulated and how.",
+        "Made by `make benchmark NAME=scoreboard`: every policy is simulated under every trace. Traces are scaled to a",
+        "mean of 1,000 write units per second; scenarios are not scaled. The table has a floor of 1, and a ceiling and",
+        f"a high-water mark of 40,000. Prices are those of us-east-1 of {load_prices().dated}. [The model](model.md)",
+        "lists what is simulated and how.",
         "",
         "The tables of the traces are also [data](benchmarks.csv).",
         "",

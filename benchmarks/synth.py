@@ -231,7 +231,7 @@ def _round(kind: str, tables: int) -> tuple[float, int]:
 
 def main() -> int:
     """Run the rounds of both sides in turns and print the results; return 1 if the ratio exceeds its limit, else 0."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="synth", description=__doc__.splitlines()[0])
     parser.add_argument("--tables", type=int, default=TABLES, help="number of tables (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of each side (default %(default)s)")
     parser.add_argument("--measure", choices=tuple(_SIDES), help=argparse.SUPPRESS)

@@ -47,7 +47,7 @@ from highwater.core.names import LOG_GROUPS_PREFIX, LONGEST_TABLE_IN_ALARM, Targ
 from highwater.core.scaler import Mode, ScaledPlan, alarm_threshold
 from highwater.core.scaler.plan import FINDER_TAG
 
-# a run for 2,500 tables takes less (research/scaler.py); another invocation continues with the remaining tables
+# a run for 2,500 tables takes less (benchmarks/scaler.py); another invocation continues with the remaining tables
 _TIMEOUT = cdk.Duration.minutes(3)
 _MEMORY_MIB = 512
 # An event that asks for a boost and comes later would buy capacity when its job is over. Lambda's three

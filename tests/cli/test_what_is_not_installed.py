@@ -41,7 +41,6 @@ def test_help_lists_all_commands_by_what_they_are_for_and_says_what_to_install()
         f"  rehearse   {missing}",
         f"  comment    {missing}",
         f"  recommend  {missing}",
-        f"  plan       {missing}",
         f"  migrate    {missing}",
         f"  traffic    {missing}",
         f"  prices     {missing}",

@@ -116,8 +116,7 @@ def test_arrow_code_and_page_are_those_of_the_verdict(command: Command, tmp_path
 
 
 def test_option_for_all_tables_is_no_option_of_one(command: Command) -> None:
-    for name in ("recommend", "plan"):
-        assert "--live " not in command(name, "--help").stdout
+    assert "--live " not in command("recommend", "--help").stdout
     assert refused(command("recommend")) == (
         "highwater recommend: give the traffic with exactly one of --traffic FILE, --scenario NAME and "
         "--live-table NAME"

@@ -1,6 +1,6 @@
 """A buffering queue deployed by the real CDK CLI to a strict local cloud: thousands of messages for a throttled table.
 
-`make benchmark-drain` does it with 10,000 messages, and shows what is measured.
+`make benchmark NAME=drain` does it with 10,000 messages, and shows what is measured.
 """
 
 from __future__ import annotations

@@ -111,7 +111,6 @@ LAB_ARROWS = {
     "rehearse": {"physics", "policies", "recommend", "services", "simulation", "template", "traffic"},
     "recommend": {"physics", "policies", "services", "simulation", "traffic"},
     "audit": {"files", "policies", "recommend", "services", "simulation", "traffic"},
-    "plan": {"physics", "policies", "recommend", "rehearse", "report", "services", "simulation", "traffic"},
     "report": {"audit", "files", "physics", "services", "recommend", "rehearse", "simulation", "traffic", "pictures"},
     "comments": {"report"},
     "local": {"physics", "traffic"},
@@ -184,7 +183,7 @@ def _modules(folder: Path, package: str) -> dict[str, Path]:
 
 @pytest.mark.parametrize(
     "folder",
-    [*ALLOWED, ROOT / "acceptance", ROOT / "benchmarks", ROOT / "research"],
+    [*ALLOWED, ROOT / "acceptance", ROOT / "benchmarks"],
     ids=lambda folder: str(folder.relative_to(ROOT)),
 )
 def test_no_modules_import_each_other_in_a_circle(folder: Path) -> None:

@@ -9,17 +9,6 @@ import pytest
 
 from tests.cdk_cli import ROOT
 
-_FOLDERS = (
-    "constructs_pkg",
-    "lambda_src",
-    "lab_src",
-    "local_src",
-    "examples",
-    "acceptance",
-    "benchmarks",
-    "research",
-)
-
 
 def _tracked() -> list[str]:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -49,9 +38,7 @@ def test_no_source_file_is_too_long_to_read_in_one_sitting() -> None:
     long = [
         f"{name}: {lines}"
         for name, text in _texts().items()
-        if re.match(
-            r"(constructs_pkg|lambda_src|lab_src|local_src|examples|acceptance|benchmarks|research|tests)/.*\.py$", name
-        )
+        if re.match(r"(constructs_pkg|lambda_src|lab_src|local_src|examples|acceptance|benchmarks|tests)/.*\.py$", name)
         and (lines := text.count("\n")) > 600
     ]
     assert long == []
@@ -97,3 +84,19 @@ def test_no_test_names_the_hash_of_a_logical_id() -> None:
         if re.search(r"[0-9]", match[0][-9:]) and re.search(r"[A-F]", match[0][-9:])
     ]
     assert found == []
+
+
+def test_make_help_fits_a_newcomer_and_help_all_has_every_target() -> None:
+    shown = {
+        name: [
+            line.split()[0]
+            for line in subprocess.run(
+                ["make", "--no-print-directory", name], cwd=ROOT, capture_output=True, text=True, check=True
+            ).stdout.splitlines()
+        ]
+        for name in ("help", "help-all")
+    }
+    targets = set(re.findall(r"^\.PHONY: (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert len(shown["help"]) <= 12
+    assert "help-all" in shown["help"]
+    assert set(shown["help-all"]) == targets - {"tools"}

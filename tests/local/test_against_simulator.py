@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.local_day import make_tracked_table, run_day
 from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.load import Load, LoadReport
@@ -13,7 +14,6 @@ from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic
-from research.local_day import make_tracked_table, run_day
 from tests.local.world import world_of
 
 pytestmark = pytest.mark.xdist_group("cloud-speed")
@@ -63,7 +63,7 @@ def test_load_in_lock_step_meets_what_the_simulator_says() -> None:
 
 
 def test_hours_of_auto_scaling_are_billed_as_the_simulator_bills_them() -> None:
-    # the whole day is `make benchmark-day`; these have a surge, its throttles and its decrease
+    # the whole day is `make benchmark NAME=day`; these have a surge, its throttles and its decrease
     day = run_day(3)
     assert day.agrees, day
     assert day.local.decreases >= 1

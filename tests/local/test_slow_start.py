@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from benchmarks.local_day import make_tracked_table
 from highwater import Pacer, Put
 from highwater.bulk.write import PacedWrite
 from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.load import Load, LoadReport, steady
 from highwater_lab.local.lockstep import SeatClock
-from research.local_day import make_tracked_table
 from tests.local.world import SessionAt, world_of
 
 pytestmark = pytest.mark.xdist_group("slow start")

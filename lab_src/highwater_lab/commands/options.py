@@ -16,7 +16,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from highwater.cli.terminal import open_console
 from highwater.core import HighwaterError
-from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.zones import find_zone
 from highwater_lab.physics import KeyDistribution
 
@@ -50,15 +49,6 @@ class Finite(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number", param, ctx)
         return number
-
-
-table_quota_option = click.option(
-    "--table-quota",
-    type=click.IntRange(1, 10_000_000),
-    default=DEFAULT_TABLE_QUOTA_UNITS,
-    show_default=True,
-    help="Your account's quota of units per table and index.",
-)
 
 
 def _check_zone(ctx: click.Context, option: click.Parameter, name: str) -> str:  # noqa: ARG001 - click gives them

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from highwater.cli.terminal import open_console, say
+from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.windows import DAYS, parse_days
 from highwater.core.scaler import ScalerSettings
 from highwater_lab.commands.options import (
@@ -22,7 +23,6 @@ from highwater_lab.commands.options import (
     check_places,
     misuse_of_errors,
     progress_bar,
-    table_quota_option,
     timezone_option,
 )
 from highwater_lab.commands.rehearse_app import refuse_options
@@ -62,7 +62,13 @@ _path = click.Path(path_type=Path)
     help="Highest allowed percentage of throttled units.",
 )
 @timezone_option
-@table_quota_option
+@click.option(
+    "--table-quota",
+    type=click.IntRange(1, 10_000_000),
+    default=DEFAULT_TABLE_QUOTA_UNITS,
+    show_default=True,
+    help="Your account's quota of units per table and index.",
+)
 @click.option(
     "--code",
     "language",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import itemgetter
 
 from highwater.core import Bounds, Dimension, Target, Units
@@ -65,20 +65,10 @@ class PolicyTarget:
         """The highest that its policy may set."""
         return self._state.ceiling
 
-    def clamp(self, units: float) -> int:
-        """Whole units within the bounds, rounded up."""
-        whole = -int(-units // 1)
-        return min(max(whole, self.floor, 1), self.ceiling)
-
-    def consumed(self, minutes: int, skip: int = 0) -> list[float]:
-        """Consumed units per second in each of the last minutes that are known, oldest first; *skip* the newest."""
-        end = max(0, self.newest + 1 - skip)
-        return [quanta / 3600 for quanta in self._state.consumed[max(0, end - minutes) : end]]
-
-    def throttled(self, minutes: int, skip: int = 0) -> list[float]:
-        """Throttled units in each of those minutes: a count per minute, not a rate."""
+    def throttled(self, minutes: int) -> list[float]:
+        """Throttled units in each of the last known minutes, oldest first: a count per minute, not a rate."""
         found = self._state.throttled
-        end = max(0, self.newest + 1 - skip)
+        end = max(0, self.newest + 1)
         return [
             sum(found[minute].values()) / 60 if minute in found else 0.0 for minute in range(max(0, end - minutes), end)
         ]
@@ -122,10 +112,6 @@ class PolicyTarget:
     def pulses(self, slots: int) -> Slots | None:
         """What the fleet told of the last slots that are known; `None` for a fleet that tells nothing."""
         return None if self.told is None else self.told.slots(slots, self.newest_slot, self.base_slot)
-
-    def requested(self, minutes: int) -> list[float]:
-        """Units per second that the application asked for: a metric of its own."""
-        return [c + t / 60 for c, t in zip(self.consumed(minutes), self.throttled(minutes), strict=True)]
 
 
 class PolicyResource:
@@ -183,11 +169,6 @@ class Seen:
         self._base = base
         self._pulse_delay = pulse_delay
 
-    def minutes_hidden(self, minutes_ago: int) -> int:
-        """Number of known minutes newer than *minutes_ago*."""
-        known = (self.now - self._base - self._delay) // 60
-        return max(0, known - ((self.now - self._base) // 60 - minutes_ago))
-
     def minute_of(self, position: int) -> int:
         """A minute of the run, such as a target's `newest`, counted since 1970."""
         return self._base // 60 + position
@@ -238,13 +219,3 @@ class Policy:
 
     def poll(self, seen: Seen, calls: Calls) -> int | None:
         """Look at the table and change it; may answer how many metrics it asked for."""
-
-
-class Poller(Policy):
-    """A scaler of its own: nothing but it moves the capacity, between floor and ceiling."""
-
-    def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002
-        """Without target tracking and without windows."""
-        return replace(setup, is_on_demand=False).each_target(
-            lambda target: replace(target, tracking=None, actions=(), is_scaled=True)
-        )

@@ -62,13 +62,6 @@ class SimulatedTarget(ScalableTarget):
         self.hour_peak = max(self.hour_peak, units)
         return before
 
-    def change_mode(self, at: int, throughput: Provisioned | OnDemandThroughput) -> None:
-        """Serve by the throughput of another billing mode from *at* on."""
-        throughput.refused = self.throughput.refused
-        self.throughput = throughput
-        self.capacity.append((at, throughput.units))
-        self.hour_peak = max(self.hour_peak, throughput.units)
-
     def end_minute(self, minute: int) -> bool:
         """Record the minute just over and clear the counters; whether it throttled."""
         served = self.served

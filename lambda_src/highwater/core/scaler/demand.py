@@ -104,7 +104,8 @@ HELP_ABOVE_MARK_SECONDS: Final = 310
 
 
 # Noise is measured over so many slots. What is above so many percent of demand counts, and the highest slot is taken to
-# be so many times that above the demand to come: chosen over traces with noise (`make benchmark-pulses`, decision 21).
+# be so many times that above the demand to come: chosen over traces with noise (decision 21; `make benchmark
+# NAME=pulses`).
 _NOISE_SLOTS: Final = 60
 _CALM_PERCENT, _NOISE_TIMES = 10, 6
 

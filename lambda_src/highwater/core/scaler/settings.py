@@ -37,7 +37,7 @@ JUMP_HISTORY: Final = timedelta(hours=8)
 class ScalerSettings:
     """Percentages and minutes; every default is a choice of its own in the decision record.
 
-    `make benchmark-settings` prints what each buys. What buys nothing there is a constant of `decide`, no setting.
+    `make benchmark NAME=settings` prints what each buys. What buys nothing there is a constant of `decide`, no setting.
 
     Attributes:
         mode: What is moved.

@@ -1,1 +1,0 @@
-"""Measurements beyond the scoreboard: policies of others, designs and figures of articles, single benchmarks."""

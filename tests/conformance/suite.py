@@ -1,0 +1,139 @@
+"""Runs the public conformance suite of DynamoDB on a local cloud, and with it this project's tests of capacity.
+
+Run it with `make conformance CONFORMANCE=folder`: the folder is a checkout of `nubo-db/dynamodb-conformance`, with its
+packages installed. Nothing is written into it: its files and those of `tests/conformance/capacity` are copied into a
+temporary folder, and run there on a cloud that starts and ends with them. Prints how many tests of each tier passed.
+Exits with the status of the test runner: 1 if a test failed, 2 for misuse.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.local_cloud import plain
+from highwater_lab.local import LocalCloud
+
+SUITE: Final = "github.com/nubo-db/dynamodb-conformance"
+# What a checkout of the suite has, and the program that its packages bring
+_MARKS: Final = ("package.json", "src/client.ts", "tests/tier1")
+_RUNNER: Final = "node_modules/vitest/vitest.mjs"
+OWN: Final = Path(__file__).resolve().parent / "capacity"
+# The names of the folders below `tests`, in the suite's order and then this project's own
+TIERS: Final = ("tier1", "tier2", "tier3", "capacity")
+# The texts of rejections differ between regions. The suite has those of May 2026, which one region still has
+REGION: Final = "me-central-1"
+# A cloud's second has to be shorter than an SDK's pause before a retry, as tables without provisioned capacity serve
+# by the second
+SPEED: Final = 20
+
+
+class Misuse(Exception):
+    """No folder was named, or it is no checkout of the suite with its packages."""
+
+
+def find_suite(named: str) -> Path:
+    """Return the folder of the suite's checkout; raises `Misuse` with one line that says what is missing."""
+    if not named:
+        raise Misuse(f"CONFORMANCE: got nothing; name a checkout of {SUITE}: make conformance CONFORMANCE=folder")
+    folder = Path(named).expanduser().absolute()
+    lacking = [mark for mark in _MARKS if not (folder / mark).exists()]
+    if lacking:
+        raise Misuse(f"CONFORMANCE: {named!r} is no checkout of {SUITE}, as it has no {lacking[0]}; clone it there")
+    if not (folder / _RUNNER).exists():
+        raise Misuse(f"CONFORMANCE: {named!r} has no {_RUNNER}; run npm install there first")
+    return folder
+
+
+def lay_out(suite: Path, folder: Path) -> None:
+    """Copy the suite's files and this project's tests into an empty *folder*, and link the suite's packages there."""
+    shutil.copytree(suite, folder, ignore=shutil.ignore_patterns(".git", "node_modules"), dirs_exist_ok=True)
+    (folder / "node_modules").symlink_to(suite / "node_modules", target_is_directory=True)
+    shutil.copytree(OWN, folder / "tests" / OWN.name)
+
+
+def passed_by_tier(report: Mapping[str, Any], folder: Path) -> dict[str, tuple[int, int]]:
+    """Return how many tests passed, and how many there are, by tier; *report* is the test runner's, run in *folder*."""
+    every: Counter[str] = Counter()
+    passed: Counter[str] = Counter()
+    for file in report["testResults"]:
+        tier = Path(file["name"]).resolve().relative_to((folder / "tests").resolve()).parts[0]
+        for test in file["assertionResults"]:
+            every[tier] += 1
+            passed[tier] += test["status"] == "passed"
+    return {tier: (passed[tier], every[tier]) for tier in TIERS if every[tier]}
+
+
+def lines_of(counts: Mapping[str, tuple[int, int]], region: str) -> Iterator[str]:
+    """Yield the printed lines: the suite's tiers and their sum, then this project's tests."""
+    suite = {tier: count for tier, count in counts.items() if tier != "capacity"}
+    if suite:
+        together = sum(passed for passed, _ in suite.values()), sum(every for _, every in suite.values())
+        parts = [f"tier {tier[-1]} {_told(*count)}" for tier, count in suite.items()]
+        yield f"the suite in {region}: {', '.join(parts)}; together {_told(*together)}"
+    if "capacity" in counts:
+        yield f"this project's tests of capacity: {_told(*counts['capacity'])}"
+
+
+def _told(passed: int, every: int) -> str:
+    return f"{passed} of {every} ({100 * passed / every:.1f} %)"
+
+
+@contextmanager
+def _target(scratch: Path, *, is_plain: bool) -> Iterator[str]:
+    """Start what is tested; yields its endpoint."""
+    if is_plain:
+        with plain(scratch) as port:
+            yield f"http://localhost:{port}"
+    else:
+        with LocalCloud(speed=SPEED, has_instant_updates=True) as cloud:
+            yield cloud.endpoint
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the suite; return the exit status."""
+    parser = argparse.ArgumentParser(prog="conformance", description=__doc__)
+    parser.add_argument("suite", nargs="?", default="", help="the folder of the suite's checkout")
+    parser.add_argument("--region", default=REGION, help="the region that is called (%(default)s)")
+    parser.add_argument("--plain", action="store_true", help="test plain MiniStack instead of the local cloud")
+    parser.add_argument("--arguments", default="", help="more for the test runner: parts of files' names, options")
+    options = parser.parse_args(arguments)
+    try:
+        suite = find_suite(options.suite)
+    except Misuse as wrong:
+        print(f"conformance: {wrong}", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory(prefix="highwater-conformance-", ignore_cleanup_errors=True) as made:
+        scratch, folder = Path(made), Path(made) / "suite"
+        lay_out(suite, folder)
+        report = scratch / "report.json"
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+        with _target(scratch, is_plain=options.plain) as endpoint:
+            told = ["--reporter=default", "--reporter=json", f"--outputFile.json={report}"]
+            # parts of files' names may be of the suite alone
+            told += ["--passWithNoTests", *shlex.split(options.arguments)]
+            status = subprocess.run(
+                ["node", str(folder / _RUNNER), "run", *told],
+                cwd=folder,
+                env=environment | {"DYNAMODB_ENDPOINT": endpoint, "AWS_REGION": options.region},
+                check=False,
+            ).returncode
+        if report.exists():
+            counts = passed_by_tier(json.loads(report.read_text()), folder)
+            print(*lines_of(counts, options.region), sep="\n")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
