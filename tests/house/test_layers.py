@@ -106,7 +106,6 @@ LAB_ARROWS = {
     "audit": {"files", "policies", "recommend", "services", "simulation", "traffic"},
     "plan": {"physics", "policies", "recommend", "rehearse", "report", "services", "simulation", "traffic"},
     "report": {"audit", "files", "physics", "services", "recommend", "rehearse", "simulation", "traffic", "pictures"},
-    "comments": {"report"},
     "local": {"physics", "traffic"},
 }
 # the lab's folders that compute, and so need no library beside the core
