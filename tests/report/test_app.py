@@ -80,8 +80,8 @@ def test_hidden_line_of_a_stage_is_one_line_without_a_colon_of_the_stage(stage: 
     assert _markdown(_table("Orders", stage)).splitlines()[0] == f"<!-- highwater::{marked} -->"
 
 
-def _long(count: int, **more: object) -> tuple[TableRehearsal, ...]:
-    return tuple(_table(f"Prod/Shop/T{number:04}", **more) for number in range(count))
+def _long(count: int) -> tuple[TableRehearsal, ...]:
+    return tuple(_table(f"Prod/Shop/T{number:04}") for number in range(count))
 
 
 def _units(text: str) -> int:
