@@ -100,9 +100,7 @@ def test_change_is_told_with_its_limits_in_text_markdown_and_json(
     assert lines[2] == "1 is unchanged."
     assert lines[-1].startswith("✗ Prod: the cost rises by $")
     markdown = command(*against, "--format", "markdown").stdout
-    assert markdown.startswith(
-        "<!-- highwater rehearsal: Prod -->\n<!-- highwater: changed -->\n### DynamoDB capacity, Prod\n"
-    )
+    assert markdown.startswith("<!-- highwater::Prod -->\n### DynamoDB capacity, Prod\n")
     assert "\n- ❌ Prod: the cost rises by $" in markdown
     page = command(*against, "--html", "page.html").stdout.splitlines()
     assert [line for line in page if line not in lines] == ["written: page.html"]
@@ -264,6 +262,14 @@ def test_plan_of_terraform_is_compared_with_the_state_that_it_was_made_from(comm
         "rehearse", "plan.json", "--against", "prior", "--table", "orders", "--traffic", "traffic.csv", "--json"
     )
     assert [each["name"] for each in json.loads(one.stdout)["tables"]] == ["aws_dynamodb_table.orders"]
+
+
+def test_plan_of_terraform_is_compared_with_no_revision_of_git(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(json.dumps(plan(table(), target())))
+    assert refused(command("rehearse", "plan.json", "--against", "main", "--scenario", "step")) == (
+        "highwater rehearse: --against main: is no file, and no plan of Terraform is made of a revision of git; "
+        "compare with the state that the plan was made from: --against prior"
+    )
 
 
 def test_what_is_no_plan_has_no_prior_state(command: Command, tmp_path: Path) -> None:

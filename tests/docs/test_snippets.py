@@ -118,7 +118,10 @@ def test_pipeline_of_a_page_uses_what_there_is(snippet: Snippet) -> None:
         assert set(named) <= set(action["outputs"])
     if own and "jobs" in document:
         # a workflow whose top has permissions has no other ones; YAML 1.1 reads the key on as true
-        assert document["permissions"] == {"contents": "read", "pull-requests": "write"}
+        permissions = dict(document["permissions"])
+        # a plan of Terraform is made with credentials, for which the job shows who it is
+        permissions.pop("id-token", None)
+        assert permissions == {"contents": "read", "pull-requests": "write"}
         assert document[True] == "pull_request"
     for step in _steps(document):
         for words in re.findall("^highwater (.*)$", step.get("run", ""), re.MULTILINE):

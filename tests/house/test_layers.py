@@ -112,7 +112,6 @@ LAB_ARROWS = {
     "recommend": {"physics", "policies", "services", "simulation", "traffic"},
     "audit": {"files", "policies", "recommend", "services", "simulation", "traffic"},
     "report": {"audit", "files", "physics", "services", "recommend", "rehearse", "simulation", "traffic", "pictures"},
-    "comments": {"report"},
     "local": {"physics", "traffic"},
 }
 # the lab's folders that compute, and so need no library beside the core

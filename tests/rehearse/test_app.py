@@ -244,8 +244,7 @@ def test_comment_of_each_stage_is_found_by_its_own_marker_and_shows_what_changed
     assert (
         app_markdown(APP, passed)
         == """\
-<!-- highwater rehearsal: Beta -->
-<!-- highwater: changed -->
+<!-- highwater::Beta -->
 ### DynamoDB capacity, Beta
 
 2 tables: 598 USD a month, 9.50 more than before, 2.53 % throttled. Before (main): 588, 5.06 %.
@@ -265,8 +264,7 @@ def test_comment_of_each_stage_is_found_by_its_own_marker_and_shows_what_changed
 
 <sub>Simulated: 14.0 days; prices of eu-west-1.</sub>
 
-<!-- highwater rehearsal: Prod -->
-<!-- highwater: changed -->
+<!-- highwater::Prod -->
 ### DynamoDB capacity, Prod
 
 1 table: 701 USD a month, 101 more than before, 0.09 % throttled. Before (main): 600, 2.53 %. 1 more is unknown, and \
@@ -380,14 +378,12 @@ def test_config_records_each_change_of_the_table_and_of_its_four_alarms() -> Non
     assert app_document(app)["after"]["config"]["is_included"]
 
 
-def test_document_of_a_stage_in_which_nothing_changed_says_so_in_its_second_line() -> None:
+def test_document_of_a_stage_in_which_nothing_changed_says_so_in_its_hidden_line() -> None:
     unchanged = replace(APP, tables=(CARTS, LOST))
     lines = app_markdown(unchanged).splitlines()
     assert [line for line in lines if line.startswith("<!--")] == [
-        "<!-- highwater rehearsal: Beta -->",
-        "<!-- highwater: unchanged -->",
-        "<!-- highwater rehearsal: Prod -->",
-        "<!-- highwater: unchanged -->",
+        "<!-- highwater::Beta: unchanged -->",
+        "<!-- highwater::Prod: unchanged -->",
     ]
 
 
@@ -403,8 +399,8 @@ def test_table_that_cannot_be_read_differs_only_if_that_is_new() -> None:
 def test_names_in_a_comment_are_no_markup_and_mention_nobody() -> None:
     named = replace(NEW, name="@all/<b>*x*|`#1", stage="--> @all")
     lines = app_markdown(replace(APP, tables=(named,))).splitlines()
-    assert lines[0] == "<!-- highwater rehearsal: --%3E %40all -->"
-    assert lines[2] == "### DynamoDB capacity, --\\> @<!-- -->all"
+    assert lines[0] == "<!-- highwater::--%3E %40all -->"
+    assert lines[1] == "### DynamoDB capacity, --\\> @<!-- -->all"
     assert "| @<!-- -->all/<wbr>\\<b\\>\\*x\\*\\|\\`\\#1 (added) | **9.50** (+9.50) | **<0.01 %** |  |" in lines
 
 

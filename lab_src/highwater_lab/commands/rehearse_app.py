@@ -64,6 +64,11 @@ def run_for_app(
         if against == PRIOR and is_plan(template):
             templates["before"] = load_prior(template)
         elif against is not None:
+            if is_plan(template) and not Path(against).exists():
+                raise Misuse(
+                    f"--against {against}: is no file, and no plan of Terraform is made of a revision of git; compare "
+                    "with the state that the plan was made from: --against prior"
+                )
             with _old_app(against) as old:
                 templates["before"] = load_templates(old)
         tables = {which: list_tables(each, parameters) for which, each in templates.items()}

@@ -17,13 +17,13 @@ from highwater_lab.report.document import config_document
 from highwater_lab.report.plan import change_lines, mode_text
 from highwater_lab.report.terminal import config_text
 
-# A comment on a pull request is found again by this line, which names the stage alone, as `marked` writes it.
-MARKER: Final = "<!-- highwater rehearsal: {stage} -->"
-# the line below it: whether the stage has anything that a comment should show
-CHANGED: Final = "<!-- highwater: changed -->"
-UNCHANGED: Final = "<!-- highwater: unchanged -->"
-# in the names of rows
-BREAK: Final = "<wbr>"
+# The first line of a stage's document, by which its comment is found again: the name of the app, which action.yml and
+# ci/gitlab.yml fill in, and the stage, as `marked` writes it. A stage in which nothing differs has no comment.
+_MARKER: Final = "<!-- highwater::{stage} -->"
+_UNCHANGED: Final = "<!-- highwater::{stage}: unchanged -->"
+# GitHub answers 422, "Body is too long (maximum is 65536 characters)" (telia-oss/github-pr-resource, issue 259, read
+# 2026-11-28); GitLab takes a million. The rest is for the app's name, and for an address.
+_MOST_CHARACTERS: Final = 65_000
 
 
 def usd(amount: float) -> str:
@@ -153,39 +153,62 @@ def sources(app: AppRehearsal) -> str:
 
 
 def app_markdown(app: AppRehearsal, passed: Sequence[Passed] = ()) -> str:
-    """Return a document for a pull request: for each stage two hidden lines, a headline, a table of changes, details.
+    """Return a document for each stage of a pull request: a hidden line, a headline, a table of changes, details.
 
-    The first hidden line names the stage alone, and a comment on an earlier version is found by it. The second says
-    whether anything differs or exceeds a limit. *passed* are the limits that were exceeded.
+    The hidden line names the stage, and says whether nothing differs and no limit is exceeded. *passed* are the limits
+    that were exceeded. The last tables of a document that is too long for a comment are left out, each with all of its
+    lines, and a line says how many.
     """
     return "\n".join(_stage_markdown(app.in_stage(stage), stage, passed) for stage in app.stages)
 
 
 def _stage_markdown(app: AppRehearsal, stage: str, passed: Sequence[Passed]) -> str:
-    own = [each.text for each in passed if each.where in (stage, *(table.name for table in app.tables))]
-    state = CHANGED if own or app.differs() else UNCHANGED
-    lines = [
-        MARKER.format(stage=marked(stage)),
-        state,
-        f"### DynamoDB capacity{f', {cell(stage)}' if stage else ''}",
-        "",
-    ]
+    tables = (*app.changed(), *app.unknown())
+    whole = _markdown_of(app, stage, passed, tables)
+    if _length(whole) <= _MOST_CHARACTERS:
+        return whole
+    fits, too_many = 0, len(tables)
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        is_short = _length(_markdown_of(app, stage, passed, tables[:middle])) <= _MOST_CHARACTERS
+        fits, too_many = (middle, too_many) if is_short else (fits, middle)
+    return _markdown_of(app, stage, passed, tables[:fits])
+
+
+def _markdown_of(app: AppRehearsal, stage: str, passed: Sequence[Passed], kept: Sequence[TableRehearsal]) -> str:
+    """Return the document of a stage with as many of its tables as are *kept*."""
+    every = (*app.changed(), *app.unknown())
+    left = {table.name for table in every[len(kept) :]}
+    own = [each for each in passed if each.where in (stage, *(table.name for table in app.tables))]
+    marker = _MARKER if own or app.differs() else _UNCHANGED
+    lines = [marker.format(stage=marked(stage)), f"### DynamoDB capacity{f', {cell(stage)}' if stage else ''}", ""]
     lines += [cell(total_sentence(app)), ""]
-    lines += [f"- ❌ {cell(text)}" for text in own] + [""] * bool(own)
-    shown = app.changed()
+    lines += [f"- ❌ {cell(each.text)}" for each in own if each.where not in left] + [""] * bool(own)
+    shown = [table for table in kept if not table.unknown]
     if shown or app.fixed_changed():
         lines += [*_table(shown, app.fixed_changed(), app.against), ""]
-    same = len(app.tables) - len(shown) - len(app.unknown())
+    same = len(app.tables) - len(every)
     if same:
         lines += [f"{same} {'table' if same == 1 else 'tables'} unchanged.", ""]
     details = [
-        *(f"- {cell(sentence(table, app.against))}" for table in (*shown, *app.unknown())),
+        *(f"- {cell(sentence(table, app.against))}" for table in kept),
         *(f"- {cell(table.name)}: {cell(note)}" for table in shown for note in table.notes),
     ]
     if details:
         lines += ["<details><summary>Details</summary>", "", *details, "", "</details>", ""]
+    if count := len(every) - len(kept):
+        what = "1 table is" if count == 1 else f"{count:,} tables are"
+        lines += [
+            f"**{what} left out**, as a comment has at most 65,536 characters; `--html` and `--json` have all.",
+            "",
+        ]
     lines += [f"<sub>Simulated: {cell(sources(app))}.</sub>", ""]
     return "\n".join(lines)
+
+
+def _length(text: str) -> int:
+    # in UTF-16, as no service counts more for a character
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +252,7 @@ def _table(shown: Iterable[TableRehearsal], fixed: Iterable[FixedCost], against:
     lines = [["table", f"USD a month{between}", f"throttled{between}", "on demand"], ["---", *["---:"] * 3]]
     for row in app_rows(shown, fixed, against):
         # where a narrow screen may break the name, so that the dollars and the throttling stay in sight
-        name = re.sub(r"(/|\.|\\_)", rf"\1{BREAK}", cell(row.name))
+        name = re.sub(r"(/|\.|\\_)", r"\1<wbr>", cell(row.name))
         lines.append([name, _bold(row.cost), _bold(row.throttled), row.on_demand])
     return [f"| {' | '.join(line)} |" for line in lines]
 

@@ -1,1 +1,0 @@
-"""Rehearsals as comments on pull requests of GitHub and merge requests of GitLab."""
