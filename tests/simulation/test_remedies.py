@@ -8,12 +8,13 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from highwater.core.throttles import ThrottleCause
-from highwater_lab.physics import INDEX, Cause, KeyDistribution
+from highwater_lab.physics import INDEX, KeyDistribution
+from highwater_lab.physics.bucket import Cause
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
-from highwater_lab.simulation.remedies import REMEDIES, Situation, remedies
+from highwater_lab.simulation.remedies import REMEDIES, Bottleneck, remedies
 from highwater_lab.traffic import Stream, Traffic
 from tests.simulation.tables import READ, START, WRITE, table, tracked, writes
 
@@ -49,14 +50,14 @@ ROWS = [
     pytest.param(
         table(tracked(low=90, high=300)),
         SURGE,
-        Situation.CEILING,
+        Bottleneck.CEILING,
         "table write needs up to 800 units/s, and its ceiling is 300: raise the ceiling",
         id="ceiling",
     ),
     pytest.param(
         table(TargetSetup.fixed(90)),
         SURGE,
-        Situation.FIXED,
+        Bottleneck.FIXED,
         "table write needs up to 800 units/s, and nothing scales its capacity of 90: raise the capacity, or have "
         "auto scaling scale it",
         id="fixed capacity",
@@ -64,7 +65,7 @@ ROWS = [
     pytest.param(
         table(TargetSetup(units=90, min=80, max=2_000, is_scaled=False)),
         SURGE,
-        Situation.NO_POLICY,
+        Bottleneck.NO_POLICY,
         "table write needs up to 800 units/s, and no policy scales its capacity of 90: add target tracking to its "
         "scalable target, or raise its floor ahead of the surge",
         id="a scalable target without a policy",
@@ -72,7 +73,7 @@ ROWS = [
     pytest.param(
         table(tracked(low=90, high=2_000, target=60)),
         SURGE,
-        Situation.FLOOR,
+        Bottleneck.FLOOR,
         "table write rises to 800 units/s faster than it is scaled from its floor of 90: raise the floor ahead of "
         "the surge, or lower the target utilization of 60 %",
         id="a surge below the ceiling",
@@ -80,7 +81,7 @@ ROWS = [
     pytest.param(
         table(tracked(low=90, high=5_000, target=20)),
         writes(*[18] * 5, *[800] * LONG),
-        Situation.FLOOR_ALONE,
+        Bottleneck.FLOOR_ALONE,
         "table write rises to 800 units/s faster than it is scaled from its floor of 90: raise the floor ahead of "
         "the surge",
         id="the target utilization cannot be lower",
@@ -88,7 +89,7 @@ ROWS = [
     pytest.param(
         table(tracked(low=90, high=4_000, actions=(WINDOW,))),
         writes(*[60] * 6, *[3_000] * LONG),
-        Situation.LATE_FLOOR,
+        Bottleneck.LATE_FLOOR,
         "the floor of table write is 3,500, enough for the 3,000 units/s that it needs, but rises too late: raise "
         "it earlier",
         id="a window that opens with the surge",
@@ -96,14 +97,14 @@ ROWS = [
     pytest.param(
         CAPPED,
         writes(*[800] * LONG),
-        Situation.MAXIMUM,
+        Bottleneck.MAXIMUM,
         "table write needs up to 800 units/s, more than its maximum on-demand throughput: raise or remove the maximum",
         id="maximum of an on-demand table",
     ),
     pytest.param(
         COLD,
         writes(*[4_700] * LONG),
-        Situation.PREVIOUS_PEAK,
+        Bottleneck.PREVIOUS_PEAK,
         "table write needs up to 4,700 units/s, more than its warm throughput and more than twice its previous "
         "peak: raise the warm throughput ahead of the surge, or let traffic take 30 minutes to double",
         id="twice the previous peak on demand",
@@ -111,7 +112,7 @@ ROWS = [
     pytest.param(
         _with_keys(table(TargetSetup.fixed(1_800)), KeyDistribution.uniform(), mark=0),
         writes(*[100] * 5, *[2_900] * 2),
-        Situation.PARTITIONS,
+        Bottleneck.PARTITIONS,
         "table write needs more than the 1,000 units/s of a partition from some partitions, but from no single "
         "key: raise the high-water mark, which adds partitions",
         id="partitions at their limit with even keys",
@@ -119,7 +120,7 @@ ROWS = [
     pytest.param(
         _with_keys(READ_TABLE, HOT),
         _reads(*[3_600] * LONG),
-        Situation.HOT_READS,
+        Bottleneck.HOT_READS,
         "one key needs more than the 3,000 units/s of a partition, so more capacity of table read does not help: "
         "spread the key over shards, or put a cache in front of it",
         id="hot key of reads",
@@ -127,7 +128,7 @@ ROWS = [
     pytest.param(
         _with_keys(table(TargetSetup.fixed(5_000)), HOT),
         writes(*[1_200] * LONG),
-        Situation.HOT_WRITES,
+        Bottleneck.HOT_WRITES,
         "one key needs more than the 1,000 units/s of a partition, so more capacity of table write does not help: "
         "spread the key over shards",
         id="hot key of writes",
@@ -135,7 +136,7 @@ ROWS = [
     pytest.param(
         _with_keys(ON_DEMAND, HOT),
         writes(*[1_300] * LONG),
-        Situation.HOT_WRITES,
+        Bottleneck.HOT_WRITES,
         "one key needs more than the 1,000 units/s of a partition, so more capacity of table write does not help: "
         "spread the key over shards",
         id="hot key on demand",
@@ -143,7 +144,7 @@ ROWS = [
     pytest.param(
         table(TargetSetup.fixed(5_000), indexes=(_index(TargetSetup.fixed(5_000), HOT),)),
         writes(*[1_500] * LONG),
-        Situation.HOT_INDEX_KEY,
+        Bottleneck.HOT_INDEX_KEY,
         "an index throttles the table's writes: one key needs more than the 1,000 units/s of a partition, so more "
         "capacity of index 'by_status' write does not help: give the index a key with more values, such as the "
         "value with the number of a shard",
@@ -152,7 +153,7 @@ ROWS = [
     pytest.param(
         table(TargetSetup.fixed(5_000), indexes=(_index(TargetSetup.fixed(110)),)),
         writes(*[400] * LONG),
-        Situation.FIXED,
+        Bottleneck.FIXED,
         "an index throttles the table's writes: index 'by_status' write needs up to 400 units/s, and nothing "
         "scales its capacity of 110: raise the capacity, or have auto scaling scale it",
         id="index behind its table",
@@ -160,7 +161,7 @@ ROWS = [
     pytest.param(
         table(TargetSetup.fixed(1_100), quota_units=1_100),
         writes(*[100] * 2, *[9_000] * LONG),
-        Situation.QUOTA,
+        Bottleneck.QUOTA,
         "table write needs up to 9,000 units/s, more than the account's quotas allow: have AWS raise them, then "
         "give the new ones with --table-quota and --account-quota",
         id="quota of a table",
@@ -168,7 +169,7 @@ ROWS = [
     pytest.param(
         table(tracked(low=900, high=3_000), quota_units=1_200),
         writes(*[100] * 2, *[1_700] * 30),
-        Situation.QUOTA,
+        Bottleneck.QUOTA,
         "table write needs up to 1,700 units/s, more than the account's quotas allow: have AWS raise them, then "
         "give the new ones with --table-quota and --account-quota",
         id="quota in the way of auto scaling",
@@ -176,7 +177,7 @@ ROWS = [
     pytest.param(
         _with_keys(ON_DEMAND, KeyDistribution.uniform(), mark=90_000),
         writes(*[50_000] * LONG),
-        Situation.QUOTA,
+        Bottleneck.QUOTA,
         "table write needs up to 50,000 units/s, more than the account's quotas allow: have AWS raise them, then "
         "give the new ones with --table-quota and --account-quota",
         id="quota on demand",
@@ -184,29 +185,29 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("setup", "traffic", "situation", "text"), ROWS)
+@pytest.mark.parametrize(("setup", "traffic", "bottleneck", "text"), ROWS)
 def test_remedy_follows_from_the_situation(
-    setup: TableSetup, traffic: Traffic, situation: Situation, text: str
+    setup: TableSetup, traffic: Traffic, bottleneck: Bottleneck, text: str
 ) -> None:
     run = run_policy("declared", setup, traffic)
     first = remedies(run)[0]
-    assert (first.situation, first.text) == (situation, text)
+    assert (first.bottleneck, first.text) == (bottleneck, text)
 
 
 def test_each_row_of_the_table_is_tested() -> None:
     # the audit's test reads the last one
-    assert {row.values[2] for row in ROWS} == set(Situation) - {Situation.BETWEEN_MINUTES}
-    assert set(REMEDIES) == set(Situation)
+    assert {row.values[2] for row in ROWS} == set(Bottleneck) - {Bottleneck.BETWEEN_MINUTES}
+    assert set(REMEDIES) == set(Bottleneck)
 
 
 def test_throttling_is_divided_by_situation_and_adds_up() -> None:
     index = _index(TargetSetup.fixed(1_500), HOT)
     run = run_policy("declared", table(tracked(low=90, high=1_700), indexes=(index,)), writes(70, 800, *[2_600] * 40))
     found = remedies(run)
-    assert [(each.target.label, each.cause, each.situation) for each in found] == [
-        ("table write", ThrottleCause.PROVISIONED, Situation.FLOOR),
-        ("table write", ThrottleCause.PROVISIONED, Situation.CEILING),
-        ("index 'by_status' write", INDEX, Situation.HOT_INDEX_KEY),
+    assert [(each.target.label, each.cause, each.bottleneck) for each in found] == [
+        ("table write", ThrottleCause.PROVISIONED, Bottleneck.FLOOR),
+        ("table write", ThrottleCause.PROVISIONED, Bottleneck.CEILING),
+        ("index 'by_status' write", INDEX, Bottleneck.HOT_INDEX_KEY),
     ]
     by_cause: dict[Cause, float] = {}
     for each in found:
@@ -219,9 +220,9 @@ def test_remedies_of_reads_and_writes_are_apart() -> None:
     run = run_policy(
         "declared", table(tracked(low=90, high=300)), Traffic.from_counts("made", counts, bin_seconds=60, start=START)
     )
-    assert [(each.target.label, each.situation) for each in remedies(run)] == [
-        ("table write", Situation.CEILING),
-        ("table read", Situation.FIXED),
+    assert [(each.target.label, each.bottleneck) for each in remedies(run)] == [
+        ("table write", Bottleneck.CEILING),
+        ("table read", Bottleneck.FIXED),
     ]
 
 

@@ -10,7 +10,8 @@ from typing import Final, Self
 
 from highwater.core import Dimension
 from highwater.core.throttles import ThrottleCause
-from highwater_lab.physics import QUANTA_PER_UNIT, Bucket, Cause
+from highwater_lab.physics import QUANTA_PER_UNIT, Bucket
+from highwater_lab.physics.bucket import Cause
 from highwater_lab.services.billing import bill
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.simulation.queue import drained

@@ -51,7 +51,7 @@ def run_document(run: Run) -> dict[str, Any]:
                 "cause": str(remedy.cause),
                 "index": remedy.target.index,
                 "dimension": str(remedy.target.dimension),
-                "situation": str(remedy.situation),
+                "bottleneck": str(remedy.bottleneck),
                 "throttled_units": round(remedy.units, 3),
                 "text": remedy.text,
             }

@@ -13,7 +13,8 @@ from highwater.core.scaler.burst import CAPACITY_MINUTES
 from highwater.core.scaler.minutes import Minutes, MinuteSeries
 from highwater.core.scaler.regret import PastSeries, planned_by_minute
 from highwater.core.throttles import ThrottleCause
-from highwater_lab.physics import QUANTA_PER_UNIT, Cause
+from highwater_lab.physics import QUANTA_PER_UNIT
+from highwater_lab.physics.bucket import Cause
 from highwater_lab.services.update_table import CapacityControl, Refused
 from highwater_lab.simulation.fleet import Pulses, ToldSlots
 from highwater_lab.simulation.setup import TableSetup

@@ -11,14 +11,15 @@ from typing import Final, TypeVar
 from highwater.core import Dimension
 from highwater.core.limits import MIN_TARGET_UTILIZATION_PERCENT
 from highwater.core.throttles import ThrottleCause
-from highwater_lab.physics import INDEX, QUANTA_PER_UNIT, Cause
+from highwater_lab.physics import INDEX, QUANTA_PER_UNIT
+from highwater_lab.physics.bucket import Cause
 from highwater_lab.physics.partitions import PARTITION_QUANTA, PARTITION_UNITS, WHOLE
 from highwater_lab.services.update_table import Refused
 from highwater_lab.simulation.run import EventKind, Run, TargetRun
 
 
-class Situation(StrEnum):
-    """What throttling comes from: its cause, and as much of the target's scaling as the remedy depends on."""
+class Bottleneck(StrEnum):
+    """What limits a target: the cause of its throttles, and as much of its scaling as the remedy depends on."""
 
     CEILING = "ceiling"
     FIXED = "fixed"
@@ -36,44 +37,45 @@ class Situation(StrEnum):
     BETWEEN_MINUTES = "between-minutes"
 
 
-# The remedy of each situation. `where` is the table's or index's reads or writes, `demand` the most that was requested
+# The remedy of each bottleneck. `where` is the table's or index's reads or writes, `demand` the most that was requested
 # in a second, and the other numbers are of the minute that throttled most.
-REMEDIES: Final[Mapping[Situation, str]] = {
+REMEDIES: Final[Mapping[Bottleneck, str]] = {
     # provisioned capacity
-    Situation.CEILING: "{where} needs up to {demand:,} units/s, and its ceiling is {ceiling:,}: raise the ceiling",
-    Situation.FIXED: "{where} needs up to {demand:,} units/s, and nothing scales its capacity of {capacity:,}: raise "
+    Bottleneck.CEILING: "{where} needs up to {demand:,} units/s, and its ceiling is {ceiling:,}: raise the ceiling",
+    Bottleneck.FIXED: "{where} needs up to {demand:,} units/s, and nothing scales its capacity of {capacity:,}: raise "
     "the capacity, or have auto scaling scale it",
-    Situation.NO_POLICY: "{where} needs up to {demand:,} units/s, and no policy scales its capacity of {capacity:,}: "
+    Bottleneck.NO_POLICY: "{where} needs up to {demand:,} units/s, and no policy scales its capacity of {capacity:,}: "
     "add target tracking to its scalable target, or raise its floor ahead of the surge",
-    Situation.FLOOR: "{where} rises to {demand:,} units/s faster than it is scaled from its floor of {floor:,}: raise "
+    Bottleneck.FLOOR: "{where} rises to {demand:,} units/s faster than it is scaled from its floor of {floor:,}: raise "
     "the floor ahead of the surge, or lower the target utilization of {percent} %",
     # a scaler without target tracking, or a target utilization that cannot be lower
-    Situation.FLOOR_ALONE: "{where} rises to {demand:,} units/s faster than it is scaled from its floor of {floor:,}: "
+    Bottleneck.FLOOR_ALONE: "{where} rises to {demand:,} units/s faster than it is scaled from its floor of {floor:,}: "
     "raise the floor ahead of the surge",
-    Situation.LATE_FLOOR: "the floor of {where} is {floor:,}, enough for the {demand:,} units/s that it needs, but "
+    Bottleneck.LATE_FLOOR: "the floor of {where} is {floor:,}, enough for the {demand:,} units/s that it needs, but "
     "rises too late: raise it earlier",
     # on-demand capacity
-    Situation.MAXIMUM: "{where} needs up to {demand:,} units/s, more than its maximum on-demand throughput: raise or "
+    Bottleneck.MAXIMUM: "{where} needs up to {demand:,} units/s, more than its maximum on-demand throughput: raise or "
     "remove the maximum",
-    Situation.PREVIOUS_PEAK: "{where} needs up to {demand:,} units/s, more than its warm throughput and more than "
+    Bottleneck.PREVIOUS_PEAK: "{where} needs up to {demand:,} units/s, more than its warm throughput and more than "
     "twice its previous peak: raise the warm throughput ahead of the surge, or let traffic take 30 minutes to double",
     # partitions, in both modes
-    Situation.PARTITIONS: "{where} needs more than the {partition:,} units/s of a partition from some partitions, "
+    Bottleneck.PARTITIONS: "{where} needs more than the {partition:,} units/s of a partition from some partitions, "
     "but from no single key: raise the high-water mark, which adds partitions",
-    Situation.HOT_READS: "one key needs more than the {partition:,} units/s of a partition, so more capacity of "
+    Bottleneck.HOT_READS: "one key needs more than the {partition:,} units/s of a partition, so more capacity of "
     "{where} does not help: spread the key over shards, or put a cache in front of it",
-    Situation.HOT_WRITES: "one key needs more than the {partition:,} units/s of a partition, so more capacity of "
+    Bottleneck.HOT_WRITES: "one key needs more than the {partition:,} units/s of a partition, so more capacity of "
     "{where} does not help: spread the key over shards",
-    Situation.HOT_INDEX_KEY: "one key needs more than the {partition:,} units/s of a partition, so more capacity of "
+    Bottleneck.HOT_INDEX_KEY: "one key needs more than the {partition:,} units/s of a partition, so more capacity of "
     "{where} does not help: give the index a key with more values, such as the value with the number of a shard",
     # the account
-    Situation.QUOTA: "{where} needs up to {demand:,} units/s, more than the account's quotas allow: have AWS raise "
+    Bottleneck.QUOTA: "{where} needs up to {demand:,} units/s, more than the account's quotas allow: have AWS raise "
     "them, then give the new ones with --table-quota and --account-quota",
     # throttles that CloudWatch counted and that no simulation by the minute shows
-    Situation.BETWEEN_MINUTES: "its capacity is enough by the minute: look for a hot key, or for bursts within minutes",
+    Bottleneck.BETWEEN_MINUTES: "its capacity is enough by the minute: look for a hot key, or for bursts "
+    "within minutes",
 }
 # Demand above the ceiling needs a higher ceiling before the ceiling is reached, too
-_BELOW_CEILING: Final = frozenset({Situation.FLOOR, Situation.FLOOR_ALONE})
+_BELOW_CEILING: Final = frozenset({Bottleneck.FLOOR, Bottleneck.FLOOR_ALONE})
 # What comes before the remedy of an index that throttles the table's writes
 _BY_INDEX: Final = "an index throttles the table's writes: "
 
@@ -88,27 +90,27 @@ class Remedy:
     Attributes:
         target: The target whose limit it is; for a write that an index throttles, the index's writes.
         cause: The cause by which the run counts it.
-        situation: What it comes from.
+        bottleneck: What limits the target.
         units: The throttled units that applications asked for.
         text: What to do, a sentence.
     """
 
     target: TargetRun
     cause: Cause
-    situation: Situation
+    bottleneck: Bottleneck
     units: float
     text: str
 
 
 def remedies(run: Run) -> list[Remedy]:
     """Return the remedies of a run's throttling, those of the most throttled units first; none if nothing throttles."""
-    parts: dict[tuple[str, Cause, Situation], _Part] = {}
+    parts: dict[tuple[str, Cause, Bottleneck], _Part] = {}
     above_quota = _refused_for_quota(run)
 
     def add(target: TargetRun, counted: Cause, own: ThrottleCause, minute: int, quanta: int) -> None:
-        situation = _situation(target, own, minute, above_quota.get(target.label, ()))
-        above = _above_ceiling(target, minute, quanta) if situation in _BELOW_CEILING else 0
-        for share, each in ((quanta - above, situation), (above, Situation.CEILING)):
+        bottleneck = _bottleneck(target, own, minute, above_quota.get(target.label, ()))
+        above = _above_ceiling(target, minute, quanta) if bottleneck in _BELOW_CEILING else 0
+        for share, each in ((quanta - above, bottleneck), (above, Bottleneck.CEILING)):
             if share:
                 key = (target.label, counted, each)
                 parts.setdefault(key, _Part(target, counted, each)).add(minute, share)
@@ -127,11 +129,11 @@ def remedies(run: Run) -> list[Remedy]:
 
 @dataclass(slots=True)
 class _Part:
-    """The throttling of a target in one situation."""
+    """The throttling of a target by one bottleneck."""
 
     target: TargetRun
     cause: Cause
-    situation: Situation
+    bottleneck: Bottleneck
     quanta: int = 0
     demand: int = 0
     worst: tuple[int, int] = (0, 0)
@@ -144,7 +146,7 @@ class _Part:
     def remedy(self) -> Remedy:
         minute = -self.worst[1]
         _, floor, ceiling = _latest(self.target.bounds, minute * 60 + 59)
-        text = REMEDIES[self.situation].format(
+        text = REMEDIES[self.bottleneck].format(
             where=self.target.label,
             demand=-(-self.demand // QUANTA_PER_UNIT),
             capacity=_latest(self.target.capacity, minute * 60)[1],
@@ -154,32 +156,32 @@ class _Part:
             partition=PARTITION_UNITS[self.target.dimension],
         )
         before = _BY_INDEX if self.cause == INDEX else ""
-        return Remedy(self.target, self.cause, self.situation, self.quanta / QUANTA_PER_UNIT, before + text)
+        return Remedy(self.target, self.cause, self.bottleneck, self.quanta / QUANTA_PER_UNIT, before + text)
 
 
-def _situation(target: TargetRun, cause: ThrottleCause, minute: int, above_quota: Sequence[int]) -> Situation:
+def _bottleneck(target: TargetRun, cause: ThrottleCause, minute: int, above_quota: Sequence[int]) -> Bottleneck:
     match cause:
         case ThrottleCause.ACCOUNT:
-            return Situation.QUOTA
+            return Bottleneck.QUOTA
         case ThrottleCause.MAX_ON_DEMAND:
-            return Situation.MAXIMUM
+            return Bottleneck.MAXIMUM
         case ThrottleCause.KEY_RANGE:
             return _of_partitions(target, minute)
         case ThrottleCause.PROVISIONED:
             return _of_capacity(target, minute, above_quota)
 
 
-def _of_partitions(target: TargetRun, minute: int) -> Situation:
+def _of_partitions(target: TargetRun, minute: int) -> Bottleneck:
     peak = max(target.peaks.get(minute, 0), _mean(target, minute))
     if peak * target.heaviest_key > PARTITION_QUANTA[target.dimension] * WHOLE:
         if target.index is not None:
-            return Situation.HOT_INDEX_KEY
-        return Situation.HOT_READS if target.dimension is Dimension.READ else Situation.HOT_WRITES
+            return Bottleneck.HOT_INDEX_KEY
+        return Bottleneck.HOT_READS if target.dimension is Dimension.READ else Bottleneck.HOT_WRITES
     is_on_demand = _latest(target.capacity, minute * 60)[1] == 0
-    return Situation.PARTITIONS if target.heaviest_key or not is_on_demand else Situation.PREVIOUS_PEAK
+    return Bottleneck.PARTITIONS if target.heaviest_key or not is_on_demand else Bottleneck.PREVIOUS_PEAK
 
 
-def _of_capacity(target: TargetRun, minute: int, above_quota: Sequence[int]) -> Situation:
+def _of_capacity(target: TargetRun, minute: int, above_quota: Sequence[int]) -> Bottleneck:
     # before a raise within the minute, after a change of its bounds
     start, end = minute * 60, minute * 60 + 59
     capacity = _latest(target.capacity, start)[1]
@@ -188,15 +190,15 @@ def _of_capacity(target: TargetRun, minute: int, above_quota: Sequence[int]) -> 
     refused = bisect_right(above_quota, end)
     is_refused = refused > 0 and above_quota[refused - 1] >= _latest(target.capacity, end)[0]
     if capacity >= target.quota_units or is_refused:
-        return Situation.QUOTA
+        return Bottleneck.QUOTA
     if not target.is_scaled:
-        return Situation.NO_POLICY if floor < ceiling else Situation.FIXED
+        return Bottleneck.NO_POLICY if floor < ceiling else Bottleneck.FIXED
     if capacity >= ceiling:
-        return Situation.CEILING
+        return Bottleneck.CEILING
     if capacity < floor and demand <= floor * QUANTA_PER_UNIT:
-        return Situation.LATE_FLOOR
+        return Bottleneck.LATE_FLOOR
     can_be_lower = (target.target_percent or 0) > MIN_TARGET_UTILIZATION_PERCENT
-    return Situation.FLOOR if can_be_lower else Situation.FLOOR_ALONE
+    return Bottleneck.FLOOR if can_be_lower else Bottleneck.FLOOR_ALONE
 
 
 def _above_ceiling(target: TargetRun, minute: int, quanta: int) -> int:
