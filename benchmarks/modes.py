@@ -176,7 +176,7 @@ def run_hours(setup: TableSetup, traffic: Traffic, windows: Sequence[range]) -> 
         seconds=traffic.minutes * 60,
         policies=policies,
     )
-    targets = tuple(target.record() for target in table.targets)
+    targets = table.records()
     decreases = table.controls[None].decreases
     return Run(
         setup.name, "hours", traffic.start, traffic.minutes, targets, (), decreases, table.refused_decreases, cost

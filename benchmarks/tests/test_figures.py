@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.figures import BOOSTED, FIGURES, SURGE
 from highwater.core import Dimension
-from highwater_lab.physics import Cause
+from highwater.core.throttles import ThrottleCause
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run
 from highwater_lab.simulation.run import EventKind
@@ -43,7 +43,7 @@ def test_figure_2_throttles_after_four_minutes_until_capacity_comes(seed: int) -
     seconds = run.throttled_units / (18_000 - 7_500)
     assert 60 <= seconds <= 165
     assert seconds == pytest.approx(at - 214, abs=8)
-    assert set(write.throttled_by_cause()) == {Cause.PROVISIONED}
+    assert set(write.throttled_by_cause()) == {ThrottleCause.PROVISIONED}
     fall, low = _first_fall(run)
     assert 1_035 <= fall <= 1_155
     assert 6_100 <= low <= 6_800

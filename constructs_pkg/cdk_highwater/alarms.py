@@ -16,12 +16,13 @@ from constructs import Construct
 from cdk_highwater.capacity import TableCapacity
 from cdk_highwater.findings import require_topic
 from cdk_highwater.manage import capacity_of
-from cdk_highwater.metrics import TargetMetrics, ThrottleCause, put_metric
+from cdk_highwater.metrics import TargetMetrics, put_metric
 from cdk_highwater.on_demand import OnDemandTable
 from cdk_highwater.scaler_function import ScalerFunction
 from cdk_highwater.table import HighWaterTable
 from highwater.core import Target
 from highwater.core.plan.plan import TargetKey
+from highwater.core.throttles import ThrottleCause
 
 _CEILING_PERCENT = 90
 
@@ -139,7 +140,7 @@ class CapacityAlarms(Construct):
         if most is not None:
             self._alarm(
                 f"{_place(key)}AtMaximum",
-                metrics.throttled_or_zero(ThrottleCause.MAXIMUM),
+                metrics.throttled_or_zero(ThrottleCause.MAX_ON_DEMAND),
                 f"{metrics.label}: requests are throttled because of the maximum of {most:,} units/s",
                 minutes=(5, 15),
             )

@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from highwater.core.names import target_label
 from highwater.core.plan.plan import TargetKey
+from highwater.core.throttles import ThrottleCause
 
 _MINUTE = cdk.Duration.minutes(1)
-
-
-class ThrottleCause(StrEnum):
-    """Causes by which CloudWatch counts throttle events. The values are parts of the metric names.
-
-    Source: Amazon DynamoDB Developer Guide, "DynamoDB metrics and dimensions", read 2026-11.
-    """
-
-    PROVISIONED = "ProvisionedThroughput"
-    KEY_RANGE = "KeyRangeThroughput"
-    ACCOUNT = "AccountLimit"
-    MAXIMUM = "MaxOnDemandThroughput"
-
-    @property
-    def label(self) -> str:
-        """The cause in words, such as `key range`."""
-        return self.name.lower().replace("_", " ")
 
 
 # Those of a table with provisioned capacity
@@ -67,7 +49,7 @@ class TargetMetrics:
 
     def throttled(self, cause: ThrottleCause) -> cloudwatch.Metric:
         """Return the throttle events of one cause in each minute."""
-        return self._metric(f"{self._kind}{cause}ThrottleEvents")
+        return self._metric(f"{self._kind}{cause.metric_suffix}")
 
     def throttled_or_zero(self, cause: ThrottleCause) -> cloudwatch.IMetric:
         """Return the throttle events of one cause in each minute, 0 in minutes without any.

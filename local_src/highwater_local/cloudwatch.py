@@ -10,7 +10,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from highwater.core import Dimension
-from highwater_lab.physics import QUANTA_PER_UNIT, Cause
+from highwater.core.throttles import ThrottleCause
+from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.services.timing import Timing
 from highwater_local import ministack
 from highwater_local.dynamodb.call import meters_of
@@ -20,13 +21,6 @@ from highwater_local.ministack import Created, Document
 from highwater_local.queue_metrics import QueueMetrics
 
 _NAMESPACE = "AWS/DynamoDB"
-# CloudWatch's names of the causes; a write throttled by an index is reported for the index
-_CAUSES = {
-    Cause.PROVISIONED: "ProvisionedThroughput",
-    Cause.KEY_RANGE: "KeyRangeThroughput",
-    Cause.ACCOUNT: "AccountLimit",
-    Cause.MAX_ON_DEMAND: "MaxOnDemandThroughput",
-}
 
 
 class Metrics:
@@ -82,9 +76,10 @@ def _publish_minute(dims: dict[str, str], dimension: Dimension, meter: Throughpu
     events = meter.events.get(minute)
     if not events:
         return
-    told = {name: events[cause] for cause, name in _CAUSES.items() if events[cause]}
-    for name, count in told.items():
-        _put_count(f"{kind}{name}ThrottleEvents", dims, minute, count)
+    # a write throttled by an index is reported for the index
+    told = {cause: events[cause] for cause in ThrottleCause if events[cause]}
+    for cause, count in told.items():
+        _put_count(f"{kind}{cause.metric_suffix}", dims, minute, count)
     if told:
         _put_count(f"{kind}ThrottleEvents", dims, minute, sum(told.values()))
 

@@ -119,6 +119,16 @@ def test_throttles_beyond_all_plans_have_no_code() -> None:
     assert finding.what == "2.3 % of the requests were throttled; no plan keeps the limit"
 
 
+def test_throttles_that_minutes_do_not_explain_say_where_to_look() -> None:
+    table = _table(_fixed(3, 130))
+    (finding,) = _findings(table, _usage(table, throttled=95_000, write=70))
+    assert (finding.kind, finding.code) == (Kind.THROTTLES, "")
+    assert finding.what == (
+        "1.6 % of the requests were throttled; its capacity is enough by the minute: look for a hot key, or for bursts "
+        "within minutes"
+    )
+
+
 def test_table_with_vector_indexes_stays_on_demand() -> None:
     table = _table(_fixed(0, 0), is_on_demand=True)
     usage = _usage(table, write=400)

@@ -13,9 +13,10 @@ from botocore.exceptions import ClientError
 from highwater import PacedWorkError, PaceError, Pacer
 from highwater.bulk.adaptive import FollowedRate, TableShows
 from highwater.bulk.budget import Paid
-from highwater.client.hooks import RefusalKind, Throttle
+from highwater.client.hooks import Throttle
 from highwater.core import Dimension
 from highwater.core.pacing import Start
+from highwater.core.throttles import ThrottleCause
 from tests.client.memory_budget import Record
 from tests.client.memory_table import InMemory
 from tests.client.virtual_clock import SECOND, Clock
@@ -165,7 +166,7 @@ def test_next_work_with_the_same_pacer_does_not_inherit_what_the_first_set() -> 
         assert rates(pacer) == (500.0, 500.0)
         # a rate that the caller gave an index stays
         assert pacer.rate("orders", "by_day", WRITE) == 7
-        pacer.refund(Paid({}), "orders", WRITE, [Throttle(RefusalKind.PROVISIONED)])
+        pacer.refund(Paid({}), "orders", WRITE, [Throttle(ThrottleCause.PROVISIONED)])
         assert pacer.rate("orders", None, WRITE) == 350.0
 
 
@@ -207,7 +208,7 @@ def test_refusals_end_the_use_of_burst_capacity() -> None:
     account, clock = Account(units={None: 700}, consumed={None: {-2: 300.0}}), Clock()
     work = followed(account, 900, clock)
     work.beat()
-    work.pacer.refund(Paid({}), "orders", WRITE, [Throttle(RefusalKind.PROVISIONED)])
+    work.pacer.refund(Paid({}), "orders", WRITE, [Throttle(ThrottleCause.PROVISIONED)])
     clock.now += 15 * SECOND
     work.beat()
     clock.now += 80 * SECOND
@@ -219,7 +220,7 @@ def test_refusals_end_the_use_of_burst_capacity() -> None:
 def test_work_that_may_be_throttled_keeps_its_rate() -> None:
     account, clock = Account(), Clock()
     with followed(account, 900, clock, Start.FULL, allow_throttles=True) as work:
-        work.pacer.refund(Paid({}), "orders", WRITE, [Throttle(RefusalKind.PROVISIONED)])
+        work.pacer.refund(Paid({}), "orders", WRITE, [Throttle(ThrottleCause.PROVISIONED)])
         assert work.pacer.rate("orders", None, WRITE) == 900.0
     assert account.asked == [], "a rate that does not follow needs no look"
 

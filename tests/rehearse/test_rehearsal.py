@@ -11,7 +11,8 @@ from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import Capacity, HighWaterTable, Window
 from highwater.core import Dimension, Plan
-from highwater_lab.physics import Cause, KeyDistribution
+from highwater.core.throttles import ThrottleCause
+from highwater_lab.physics import KeyDistribution
 from highwater_lab.policies.catalogue import PolicyError
 from highwater_lab.rehearse import Limits, RehearsalError, rehearse
 from highwater_lab.report.page import write_page
@@ -75,14 +76,14 @@ def test_hot_keys_are_a_cause_of_their_own() -> None:
     spread = rehearse(table(tracked(low=4_000)), traffic)
     hot = rehearse(table(tracked(low=4_000)), traffic, keys={None: KeyDistribution.single_hot_key(100)})
     assert spread.declared.throttled_by_cause() == {}
-    assert hot.declared.throttled_by_cause() == {Cause.KEY_RANGE: 1_000 * 300}
+    assert hot.declared.throttled_by_cause() == {ThrottleCause.KEY_RANGE: 1_000 * 300}
 
 
 def test_shards_of_a_hot_key_are_compared_with_the_one_key(tmp_path: Path) -> None:
     traffic, setup = writes(*[5_000] * 4), table(tracked(low=9_000))
     found = rehearse(setup, traffic, keys={None: KeyDistribution.single_hot_key(100, 20)}, compare=["fixed"])
     assert [run.policy for run in found.runs] == ["declared", "without shards", "fixed"]
-    assert [run.throttled_by_cause() for run in found.runs] == [{}, {Cause.KEY_RANGE: 4_000 * 240}, {}]
+    assert [run.throttled_by_cause() for run in found.runs] == [{}, {ThrottleCause.KEY_RANGE: 4_000 * 240}, {}]
     line = "shards: 0 units throttled by the limit of a partition, 960,000 without shards"
     assert shard_lines(found) == [line]
     write_page(found, tmp_path / "page.html")
@@ -160,5 +161,5 @@ def test_data_that_grows_splits_partitions_and_takes_more_of_a_burst() -> None:
     still = rehearse(orders, traffic, size_gb=9).declared
     grown = rehearse(orders, traffic, size_gb=9, new_items_percent=100).declared
     assert still.throttled_minutes() == (0, 120)
-    assert still.throttled_by_cause().keys() == {Cause.KEY_RANGE}
+    assert still.throttled_by_cause().keys() == {ThrottleCause.KEY_RANGE}
     assert grown.throttled_minutes() == (0,)

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from highwater.core import Capacity, Plan, Window, timeline
-from highwater_lab.physics import Cause
+from highwater.core.throttles import ThrottleCause
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.simulation import EventKind, ResourceSetup, ScheduledChange, TableSetup, TargetSetup
@@ -111,7 +111,7 @@ def test_clairvoyant_throttles_what_even_the_quota_cannot_serve() -> None:
     run = run_policy("clairvoyant", table(), writes(*[60_000] * 120, start=MONDAY))
     # each hour the quota, and in the first a full bucket
     assert run.target(WRITE).consumed_units == 40_000 * (7_200 + 300 - 1)
-    assert run.throttled_by_cause() == {Cause.PROVISIONED: 60_000 * 7_200 - 40_000 * 7_499}
+    assert run.throttled_by_cause() == {ThrottleCause.PROVISIONED: 60_000 * 7_200 - 40_000 * 7_499}
 
 
 def test_alarm_of_a_minute_sees_the_bounds_that_came_before_its_datapoint() -> None:

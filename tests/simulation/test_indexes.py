@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from highwater_lab.physics import Cause
+from highwater.core.throttles import ThrottleCause
+from highwater_lab.physics import INDEX
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.simulation import EventKind, ResourceSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic
@@ -28,8 +29,8 @@ def test_index_with_too_little_holds_the_tables_writes_back() -> None:
     assert own.consumed == index.consumed
     # the index's bucket: 300 seconds of 200, and 200 a second after the first
     assert own.consumed_units == 200 * 300 + 200 * (1_200 - 1)
-    assert own.throttled_by_cause() == {Cause.INDEX: 500 * 1_200 - own.consumed_units}
-    assert index.throttled_by_cause() == {Cause.PROVISIONED: 500 * 1_200 - own.consumed_units}
+    assert own.throttled_by_cause() == {INDEX: 500 * 1_200 - own.consumed_units}
+    assert index.throttled_by_cause() == {ThrottleCause.PROVISIONED: 500 * 1_200 - own.consumed_units}
     assert run.throttled_units == own.throttled_units, "a write is throttled once"
 
 
@@ -43,7 +44,7 @@ def test_index_that_takes_a_share_needs_that_share_only() -> None:
 def test_table_that_throttles_writes_less_to_its_index() -> None:
     setup = table(TargetSetup.fixed(200), indexes=(_index(1_000),))
     run = run_policy("declared", setup, writes(*[500] * 20))
-    assert run.target(WRITE).throttled_by_cause().keys() == {Cause.PROVISIONED}
+    assert run.target(WRITE).throttled_by_cause().keys() == {ThrottleCause.PROVISIONED}
     assert run.target(WRITE, "by_status").throttled_units == 0
     assert run.target(WRITE, "by_status").consumed == run.target(WRITE).consumed
 

@@ -21,6 +21,7 @@ from highwater_lab.services.billing import HOURS_PER_MONTH, bill
 from highwater_lab.services.prices import Prices, RegionPrices
 from highwater_lab.simulation import ResourceSetup, Run, simulate
 from highwater_lab.simulation.plans import declared_plan
+from highwater_lab.simulation.remedies import REMEDIES, Bottleneck
 from highwater_lab.traffic import Stream, Usage
 
 
@@ -224,7 +225,7 @@ class _Work:
         percent = 100 * self._throttled / sum(self._units.values())
         what = f"{percent:.2g} % of the requests were throttled"
         if self._is_within(self._now.throttled_units):
-            what += "; its capacity is enough by the minute: look for a hot key, or for bursts within minutes"
+            what += f"; {REMEDIES[Bottleneck.BETWEEN_MINUTES]}"
             return self._finding(Kind.THROTTLES, what, self.cost, self._throttled)
         found = self._cheaper(_ANY_PRICE)
         if found is None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from highwater.core import Dimension
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS, ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
+from highwater.core.throttles import ThrottleCause
 from highwater_lab.physics.bucket import BURST_SECONDS, QUANTA_PER_UNIT, Bucket, Cause
 from highwater_lab.physics.partitions import PARTITION_UNITS, Partitions
 
@@ -51,11 +52,11 @@ class Provisioned:
             return rate * seconds
         if rate > self._partitions.hot_rate[self.dimension]:
             over = self._partitions.refused(rate, self.dimension)
-            self.refuse(Cause.KEY_RANGE, over * seconds)
+            self.refuse(ThrottleCause.KEY_RANGE, over * seconds)
             rate -= over
         served = bucket.serve(rate, seconds)
         if served != rate * seconds:
-            self.refuse(Cause.PROVISIONED, rate * seconds - served)
+            self.refuse(ThrottleCause.PROVISIONED, rate * seconds - served)
         return served
 
     def serve_each(self, rates: array[int]) -> int:
@@ -77,18 +78,18 @@ class Provisioned:
                 refused += rate - tokens
                 tokens = 0
         bucket.tokens = tokens
-        self.refuse(Cause.PROVISIONED, refused)
+        self.refuse(ThrottleCause.PROVISIONED, refused)
         return served
 
     def holds(self, rate: int, seconds: int) -> bool:
         """Return whether a constant *rate* would be served for *seconds* without throttling."""
         return rate <= self._partitions.hot_rate[self.dimension] and self.bucket.holds(rate, seconds)
 
-    def available(self, rate: int) -> tuple[int, Cause]:
+    def available(self, rate: int) -> tuple[int, ThrottleCause]:
         """Return how much of *rate* the next second can serve, and the cause of throttling if that is less."""
         over = self._partitions.refused(rate, self.dimension)
         tokens = self.bucket.available()
-        return (rate - over, Cause.KEY_RANGE) if rate - over <= tokens else (tokens, Cause.PROVISIONED)
+        return (rate - over, ThrottleCause.KEY_RANGE) if rate - over <= tokens else (tokens, ThrottleCause.PROVISIONED)
 
     def take(self, amount: int) -> None:
         """Advance by one second that serves *amount*, which must not exceed `available`."""
@@ -152,9 +153,9 @@ class OnDemandThroughput:
 
     def limit_to(self, max_units: int | None) -> None:
         """Serve at most so many units per second from now on, `None` for as many as there is throughput for."""
-        self._configured_limits = [(self._quota, Cause.ACCOUNT)]
+        self._configured_limits = [(self._quota, ThrottleCause.ACCOUNT)]
         if max_units is not None:
-            self._configured_limits.append((max_units * QUANTA_PER_UNIT, Cause.MAX_ON_DEMAND))
+            self._configured_limits.append((max_units * QUANTA_PER_UNIT, ThrottleCause.MAX_ON_DEMAND))
 
     def warm_to(self, units: int) -> None:
         """Take at least *units* per second at once from now on."""
@@ -165,15 +166,15 @@ class OnDemandThroughput:
         """The throughput that the partitions serve now, in quanta per second."""
         return max(self._warm, 2 * self._peak)
 
-    def room(self) -> tuple[int, Cause]:
+    def room(self) -> tuple[int, ThrottleCause]:
         """Return the most that one second can serve of evenly spread requests, in quanta, and the cause above that."""
-        return min([(self.limit, Cause.KEY_RANGE), *self._configured_limits])
+        return min([(self.limit, ThrottleCause.KEY_RANGE), *self._configured_limits])
 
-    def available(self, rate: int) -> tuple[int, Cause]:
+    def available(self, rate: int) -> tuple[int, ThrottleCause]:
         """Return how much of *rate* the next second can serve, and the cause of throttling if that is less."""
         lowest_limit, cause = self.room()
         passed = rate - self._partitions.refused(rate, self.dimension)
-        return (passed, Cause.KEY_RANGE) if passed <= lowest_limit else (lowest_limit, cause)
+        return (passed, ThrottleCause.KEY_RANGE) if passed <= lowest_limit else (lowest_limit, cause)
 
     def holds(self, rate: int, seconds: int) -> bool:  # noqa: ARG002 - all seconds are alike
         """Return whether a constant *rate* would be served for *seconds* without throttling."""

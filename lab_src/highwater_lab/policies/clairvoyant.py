@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from highwater.core import Dimension
-from highwater_lab.physics import QUANTA_PER_UNIT, Bucket, Cause
+from highwater.core.throttles import ThrottleCause
+from highwater_lab.physics import QUANTA_PER_UNIT, Bucket
+from highwater_lab.physics.bucket import Cause
 from highwater_lab.services.billing import bill
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.simulation.queue import drained
@@ -55,7 +57,7 @@ def clairvoyant(setup: TableSetup, traffic: Traffic, *, prices: Prices | None = 
             throttled = _above_quota(rates, hours, setup.quota_units, traffic)
             for minute, causes in throttled.items():
                 consumed[minute] -= sum(causes.values())
-            targets.append(_record(resource.index, dimension, consumed, throttled, hours))
+            targets.append(_record(resource.index, dimension, consumed, throttled, hours, setup.quota_units))
     decreases = {
         (target.index, at)
         for target in targets
@@ -232,8 +234,8 @@ def _above_quota(
             rate = rates[second // step]
             refused = rate * step - bucket.serve(rate, step)
             if refused:
-                causes = throttled.setdefault(second // 60, {Cause.PROVISIONED: 0})
-                causes[Cause.PROVISIONED] += refused
+                causes = throttled.setdefault(second // 60, {ThrottleCause.PROVISIONED: 0})
+                causes[ThrottleCause.PROVISIONED] += refused
     return throttled
 
 
@@ -243,6 +245,7 @@ def _record(
     consumed: array[int],
     throttled: dict[int, dict[Cause, int]],
     hours: list[Change],
+    quota_units: int,
 ) -> TargetRun:
     changes = [
         hours[0],
@@ -250,5 +253,12 @@ def _record(
     ]
     ceiling = max(units for _, units in hours)
     return TargetRun(
-        index, dimension, consumed, throttled, tuple(changes), ((0, 1, ceiling),), tuple(units for _, units in hours)
+        index,
+        dimension,
+        consumed,
+        throttled,
+        tuple(changes),
+        ((0, 1, ceiling),),
+        tuple(units for _, units in hours),
+        quota_units=quota_units,
     )

@@ -31,7 +31,8 @@ from highwater.core.scaler import (
 )
 from highwater.core.scaler.attention import THROTTLE_MINUTES, follows_closely, needs_past, scaled_targets
 from highwater.core.scaler.demand import COVERAGE_MINUTES
-from highwater_lab.physics import QUANTA_PER_UNIT, Cause
+from highwater.core.throttles import ThrottleCause
+from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation.fleet import Pulses
 from highwater_lab.simulation.plans import declared_plan
@@ -185,7 +186,7 @@ class HighwaterScaler(Policy, ABC):
             self._metrics_requested += _THROTTLE_METRICS
             if any(simulated.throttled(THROTTLE_MINUTES)):
                 self._metrics_requested += _METRICS_OF_CAUSES
-            recent = simulated.throttled_by(Cause.PROVISIONED, min(minutes, THROTTLE_MINUTES))
+            recent = simulated.throttled_by(ThrottleCause.PROVISIONED, min(minutes, THROTTLE_MINUTES))
             throttled = tuple(-(-quanta // QUANTA_PER_UNIT) for quanta in recent)
             observation = replace(observation, throttled_units=throttled)
         registered = simulated.bounds if self.mode is Mode.FLOOR else None

@@ -8,6 +8,7 @@ from typing import Any
 from highwater_lab.rehearse import Outcome, Rehearsal
 from highwater_lab.services.billing import Bill
 from highwater_lab.simulation import JobRun, QueueRun, Run
+from highwater_lab.simulation.remedies import remedies
 from highwater_lab.simulation.run import Event
 
 
@@ -45,6 +46,17 @@ def run_document(run: Run) -> dict[str, Any]:
         "throttled_percent": run.throttled_percent,
         "throttled_minutes": len(run.throttled_minutes()),
         "throttled_by_cause": {str(cause): round(units, 3) for cause, units in run.throttled_by_cause().items()},
+        "remedies": [
+            {
+                "cause": str(remedy.cause),
+                "index": remedy.target.index,
+                "dimension": str(remedy.target.dimension),
+                "bottleneck": str(remedy.bottleneck),
+                "throttled_units": round(remedy.units, 3),
+                "text": remedy.text,
+            }
+            for remedy in remedies(run)
+        ],
         "worst_minute": None
         if worst is None
         else {

@@ -9,11 +9,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from highwater_lab.physics import Cause
+from highwater.core.throttles import ThrottleCause
 from highwater_lab.rehearse import Outcome, Rehearsal
 from highwater_lab.rehearse.rehearsal import WITHOUT_SHARDS
 from highwater_lab.services.billing import Bill
 from highwater_lab.simulation import QueueRun, Run, TargetRun
+from highwater_lab.simulation.remedies import remedies
 from highwater_lab.simulation.setup import RETENTION_SECONDS
 
 
@@ -122,7 +123,7 @@ def shard_lines(rehearsal: Rehearsal) -> list[str]:
 
 
 def _by_key_range(run: Run) -> float:
-    return sum(target.throttled_by_cause().get(Cause.KEY_RANGE, 0.0) for target in run.targets)
+    return sum(target.throttled_by_cause().get(ThrottleCause.KEY_RANGE, 0.0) for target in run.targets)
 
 
 def _queue_lines(run: Run, queue: QueueRun) -> Iterator[str]:
@@ -159,21 +160,17 @@ def share_text(run: Run | TargetRun) -> str:
 
 
 def advice(run: Run) -> list[str]:
-    """Return the worst minute of a run, the causes of its throttling with their remedies, and where it throttled.
-
-    A line each; none if nothing is throttled.
-    """
+    """Return the worst minute of a run, and each cause of its throttling with its remedy; nothing if none throttles."""
     worst = run.worst_minute()
     if worst is None:
         return []
     at = run.start + timedelta(minutes=worst[0])
     lines = [f"worst minute: {at:%a %Y-%m-%d %H:%M} UTC, {worst[1]:,.0f} units throttled ({worst[1] / 60:,.0f}/s)"]
-    for cause, units in run.throttled_by_cause().items():
-        share = 100 * units / run.throttled_units
+    for remedy in remedies(run):
+        share = 100 * remedy.units / run.throttled_units
         part = f"{share:.0f} %" if share >= 1 else "under 1 %"
-        lines.append(f"cause: {cause}, {part} of the throttled units; {cause.remedy}")
-    shares = sorted(((t.throttled_units, t.label) for t in run.targets if t.throttled_units), reverse=True)
-    return [*lines, "where: " + ", ".join(f"{label} {units:,.0f} units" for units, label in shares)]
+        lines.append(f"cause: {remedy.cause}, {part} of the throttled units; {remedy.text}")
+    return lines
 
 
 def _print_advice(run: Run, console: Console) -> None:

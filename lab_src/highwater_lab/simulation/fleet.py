@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from highwater.core.pulses import SLOT_SECONDS, SLOTS_PER_MINUTE, Slots
-from highwater_lab.physics import QUANTA_PER_UNIT, Cause
+from highwater.core.throttles import ThrottleCause
+from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.simulation.table import SimulatedTable
 from highwater_lab.simulation.targets import SimulatedTarget
 
@@ -51,14 +52,14 @@ class ToldSlots:
 
     def end_slot(self) -> None:
         """Record a slot that ends within a minute."""
-        served, refused = self.state.served, self.state.throughput.refused.get(Cause.PROVISIONED, 0)
+        served, refused = self.state.served, self.state.throughput.refused.get(ThrottleCause.PROVISIONED, 0)
         self._add(served - self._served_before, refused - self._refused_before)
         self._served_before, self._refused_before = served, refused
 
     def end_minute(self, slots: int) -> None:
         """Record the slots of a minute that are left at its end."""
         served = self.state.served - self._served_before
-        refused = self.state.throughput.refused.get(Cause.PROVISIONED, 0) - self._refused_before
+        refused = self.state.throughput.refused.get(ThrottleCause.PROVISIONED, 0) - self._refused_before
         for slot in range(slots):
             part = slots - slot
             self._add(served // part, refused // part)

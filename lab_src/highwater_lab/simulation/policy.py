@@ -12,7 +12,9 @@ from highwater.core.pulses import SLOT_SECONDS, Slots
 from highwater.core.scaler.burst import CAPACITY_MINUTES
 from highwater.core.scaler.minutes import Minutes, MinuteSeries
 from highwater.core.scaler.regret import PastSeries, planned_by_minute
-from highwater_lab.physics import QUANTA_PER_UNIT, Cause
+from highwater.core.throttles import ThrottleCause
+from highwater_lab.physics import QUANTA_PER_UNIT
+from highwater_lab.physics.bucket import Cause
 from highwater_lab.services.update_table import CapacityControl, Refused
 from highwater_lab.simulation.fleet import Pulses, ToldSlots
 from highwater_lab.simulation.setup import TableSetup
@@ -99,7 +101,7 @@ class PolicyTarget:
             capacity = max(self._capacity_at(before), self._capacity_at(before + CAPACITY_MINUTES))
             planned = planned_by_minute(target, first + before, CAPACITY_MINUTES)
             for minute, bounds in enumerate(planned, before):
-                throttled = self._state.throttled.get(minute, {}).get(Cause.PROVISIONED, 0) // QUANTA_PER_UNIT
+                throttled = self._state.throttled.get(minute, {}).get(ThrottleCause.PROVISIONED, 0) // QUANTA_PER_UNIT
                 consumed = -(-self._state.consumed[minute] // QUANTA_PER_UNIT)
                 past.append(consumed, throttled, capacity, bounds)
         return past

@@ -10,7 +10,10 @@ from datetime import datetime
 from enum import StrEnum
 
 from highwater.core import Dimension
-from highwater_lab.physics import QUANTA_PER_UNIT, Cause
+from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from highwater.core.throttles import ThrottleCause
+from highwater_lab.physics import QUANTA_PER_UNIT
+from highwater_lab.physics.bucket import Cause
 from highwater_lab.services.billing import Bill
 from highwater_lab.simulation.setup import JobRun, QueueRun
 from highwater_lab.traffic.series import Stream
@@ -64,6 +67,12 @@ class TargetRun:
         capacity: Changes of provisioned units: second, units; the first at 0. Zero units are on-demand.
         bounds: Changes of floor and ceiling: second, floor, ceiling; the first at 0.
         hour_peaks: Highest provisioned units of each hour of the clock.
+        held_back: Of an index's writes, quanta of the table's writes that it throttled, per minute and its own cause.
+        peaks: The highest rate asked for in each minute with throttles, in quanta per second.
+        heaviest_key: The share of the requests that goes to the most frequent key, in millionths; 0 if all are alike.
+        target_percent: The target utilization of the policy that scales it, `None` without one.
+        is_scaled: Whether target tracking or a scaler moves its capacity.
+        quota_units: The account's quota of units per second for each table and index.
     """
 
     index: str | None
@@ -73,6 +82,12 @@ class TargetRun:
     capacity: tuple[Change, ...]
     bounds: tuple[tuple[int, int, int], ...]
     hour_peaks: tuple[int, ...]
+    held_back: Mapping[int, Mapping[ThrottleCause, int]] = field(default_factory=dict)
+    peaks: Mapping[int, int] = field(default_factory=dict)
+    heaviest_key: int = 0
+    target_percent: int | None = None
+    is_scaled: bool = True
+    quota_units: int = DEFAULT_TABLE_QUOTA_UNITS
 
     @property
     def label(self) -> str:

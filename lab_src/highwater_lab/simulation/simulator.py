@@ -101,7 +101,7 @@ def simulate(
         policy=policy.name,
         start=traffic.start,
         minutes=minutes,
-        targets=tuple(target.record() for target in table.targets),
+        targets=table.records(),
         events=tuple(table.events),
         decreases=sum(control.decreases for control in table.controls.values()),
         refused_decreases=table.refused_decreases,

@@ -9,11 +9,12 @@ from itertools import count
 
 from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
-from highwater_lab.physics import QUANTA_PER_UNIT, Cause, OnDemandThroughput, Partitions, Provisioned
+from highwater.core.throttles import ThrottleCause
+from highwater_lab.physics import QUANTA_PER_UNIT, OnDemandThroughput, Partitions, Provisioned
 from highwater_lab.physics.partitions import partitions_for
 from highwater_lab.services.timing import Pace
 from highwater_lab.services.update_table import CapacityControl, Refused
-from highwater_lab.simulation.run import Event, EventKind
+from highwater_lab.simulation.run import Event, EventKind, TargetRun
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup
 from highwater_lab.simulation.targets import SimulatedTarget, follow_share, serve_writes
 from highwater_lab.traffic.series import Stream, Traffic
@@ -114,6 +115,10 @@ class SimulatedTable:
             for partitions in self._partitions.values():
                 partitions.grow_by_size(size_gb)
 
+    def records(self) -> tuple[TargetRun, ...]:
+        """Return what a run keeps of each target."""
+        return tuple(target.record(self.bin_seconds, self.setup.quota_units) for target in self.targets)
+
     def request(
         self, at: int, index: str | None, wanted: Mapping[Dimension, int], pace: Pace, why: str
     ) -> Refused | None:
@@ -161,7 +166,7 @@ class SimulatedTable:
     def _feel_heat(self, minute: int, target: SimulatedTarget) -> None:
         """Count the minutes that a target's partitions were over their limit; split them when it has been enough."""
         key = (target.index, target.dimension)
-        if Cause.KEY_RANGE not in target.throttled.get(minute, {}) or target.rates is None:
+        if ThrottleCause.KEY_RANGE not in target.throttled.get(minute, {}) or target.rates is None:
             self._heat.pop(key, None)
             return
         self._heat[key] = self._heat.get(key, 0) + 1
@@ -215,6 +220,8 @@ class SimulatedTable:
                     throughput=throughput[dimension],
                     rates=rates,
                     tracking=tracking,
+                    keys=resource.keys,
+                    is_scaled=setup.is_scaled,
                     floor=setup.min,
                     ceiling=setup.max,
                 )

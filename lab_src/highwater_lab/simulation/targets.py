@@ -6,7 +6,9 @@ from array import array
 from dataclasses import dataclass, field
 
 from highwater.core import Dimension
-from highwater_lab.physics import Cause, OnDemandThroughput, Provisioned
+from highwater.core.throttles import ThrottleCause
+from highwater_lab.physics import INDEX, KeyDistribution, OnDemandThroughput, Provisioned
+from highwater_lab.physics.bucket import Cause
 from highwater_lab.services.autoscaling import ScalableTarget, TargetTracking
 from highwater_lab.simulation.run import TargetRun
 
@@ -22,6 +24,9 @@ class SimulatedTarget(ScalableTarget):
         capacity: Each change of provisioned units: seconds from the start, units.
         bounds: Each change of the bounds: seconds from the start, floor, ceiling.
         hour_peaks: Highest provisioned units of each hour of the clock begun so far, the current one apart.
+        keys: How its requests spread.
+        is_scaled: Whether target tracking or a scaler moves its capacity.
+        held_back: Of an index's writes, quanta of the table's writes that it throttled, per minute and its own cause.
     """
 
     index: str | None
@@ -29,9 +34,12 @@ class SimulatedTarget(ScalableTarget):
     throughput: Provisioned | OnDemandThroughput
     rates: array[int] | None
     tracking: TargetTracking | None
+    keys: KeyDistribution
+    is_scaled: bool
     served: int = 0
     consumed: array[int] = field(default_factory=lambda: array("q"))
     throttled: dict[int, dict[Cause, int]] = field(default_factory=dict)
+    held_back: dict[int, dict[ThrottleCause, int]] = field(default_factory=dict)
     capacity: list[tuple[int, int]] = field(init=False)
     bounds: list[tuple[int, int, int]] = field(init=False)
     hour_peak: int = field(init=False)
@@ -75,8 +83,15 @@ class SimulatedTarget(ScalableTarget):
             self.throughput.end_minute(served)
         return bool(refused)
 
-    def record(self) -> TargetRun:
+    def hold_back(self, minute: int, cause: ThrottleCause, amount: int) -> None:
+        """Count quanta of the table's writes that this index throttles."""
+        causes = self.held_back.setdefault(minute, {})
+        causes[cause] = causes.get(cause, 0) + amount
+
+    def record(self, bin_seconds: int, quota_units: int) -> TargetRun:
         """Return what a run keeps of it."""
+        bins = 60 // bin_seconds
+        rates = self.rates or ()
         return TargetRun(
             self.index,
             self.dimension,
@@ -85,6 +100,13 @@ class SimulatedTarget(ScalableTarget):
             tuple(self.capacity),
             tuple(self.bounds),
             tuple(self.hour_peaks),
+            held_back=self.held_back,
+            peaks={at: max(rates[at * bins : at * bins + bins], default=0) for at in self.throttled},
+            heaviest_key=max((share for _, share in self.keys.heavy), default=0),
+            target_percent=None if self.tracking is None else self.tracking.target_percent,
+            is_scaled=self.tracking is not None
+            or (self.is_scaled and any(floor < ceiling for _, floor, ceiling in self.bounds)),
+            quota_units=quota_units,
         )
 
     def end_hour(self) -> None:
@@ -106,13 +128,13 @@ def serve_writes(writes: list[SimulatedTarget], bin_seconds: int, start: int, en
                 target.served += target.throughput.serve(rate, seconds)
             return
         for _ in range(seconds):
-            _serve_second(writes, rates)
+            _serve_second(writes, rates, start // 60)
         return
     for second in range(start, end):
-        _serve_second(writes, [target.rates[second] if target.rates else 0 for target in writes])
+        _serve_second(writes, [target.rates[second] if target.rates else 0 for target in writes], second // 60)
 
 
-def _serve_second(writes: list[SimulatedTarget], rates: list[int]) -> None:
+def _serve_second(writes: list[SimulatedTarget], rates: list[int], minute: int) -> None:
     table, whole = writes[0], rates[0]
     if whole == 0:
         for target, rate in zip(writes, rates, strict=True):
@@ -127,8 +149,11 @@ def _serve_second(writes: list[SimulatedTarget], rates: list[int]) -> None:
             share = amount * whole // rate if amount < rate else whole
             if share < admitted:
                 admitted, cause, binding = share, why, target
-    if binding is not None:
-        table.throughput.refuse(cause if binding is table else Cause.INDEX, whole - admitted)
+    if binding is table:
+        table.throughput.refuse(cause, whole - admitted)
+    elif binding is not None:
+        table.throughput.refuse(INDEX, whole - admitted)
+        binding.hold_back(minute, cause, whole - admitted)
     table.throughput.take(admitted)
     table.served += admitted
     for target, rate in zip(writes[1:], rates[1:], strict=True):

@@ -18,6 +18,7 @@ from highwater.core.plan.plan import Target
 from highwater.core.plan.zones import MINUTES_PER_DAY
 from highwater.core.scaler.inputs import Observation
 from highwater.core.scaler.regret import past_of, planned_by_minute
+from highwater.core.throttles import ThrottleCause
 from highwater.core.units import Dimension
 
 if TYPE_CHECKING:
@@ -103,8 +104,8 @@ class _Query:
 _CONSUMED = ("Consumed{kind}CapacityUnits", "Sum")
 _REQUESTS = ("Consumed{kind}CapacityUnits", "SampleCount")
 _ANY_THROTTLE = ("{kind}ThrottleEvents", "Sum")
-_THROTTLED = ("{kind}ProvisionedThroughputThrottleEvents", "Sum")
-_HOT_KEY = ("{kind}KeyRangeThroughputThrottleEvents", "Sum")
+_THROTTLED = ("{kind}" + ThrottleCause.PROVISIONED.metric_suffix, "Sum")
+_HOT_KEY = ("{kind}" + ThrottleCause.KEY_RANGE.metric_suffix, "Sum")
 # published every five minutes (Amazon DynamoDB Developer Guide, "DynamoDB metrics", read 2026-11)
 _PROVISIONED = ("Provisioned{kind}CapacityUnits", "Maximum")
 

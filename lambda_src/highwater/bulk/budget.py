@@ -17,11 +17,12 @@ from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTT
 
 from highwater.bulk.in_flight import MOST_IN_FLIGHT
 from highwater.bulk.shared import Lane, SharedBudget, WorkEndedError
-from highwater.client.hooks import RefusalKind, Throttle
+from highwater.client.hooks import Throttle
 from highwater.client.sessions import check_session, client_config, renewed_in_forks
 from highwater.core.errors import HighwaterError
 from highwater.core.pacing import MILLIUNITS, NANOSECONDS, Brake, PacingBucket
 from highwater.core.plan.plan import TargetKey
+from highwater.core.throttles import ThrottleCause
 from highwater.core.units import Dimension
 
 GOES_ON: Final = "start it again with the same checkpoint to go on"
@@ -146,7 +147,7 @@ Costs = Mapping[tuple[str, TargetKey], float]
 LEAST_RATE: Final = 0.001
 _LONG_AGO: Final = -(10**30)
 _WHOLE: Final = 10**9
-_KINDS_THAT_BRAKE_ALL: Final = frozenset({RefusalKind.ACCOUNT, RefusalKind.ON_DEMAND})
+_CAUSES_THAT_BRAKE_ALL: Final = frozenset({ThrottleCause.ACCOUNT, ThrottleCause.MAX_ON_DEMAND})
 
 
 class PaceError(HighwaterError, ValueError):
@@ -432,9 +433,9 @@ class Pacer:
         with self._lock:
             now = self.clock()
             for refusal in refusals:
-                if refusal.kind is RefusalKind.PROVISIONED:
+                if refusal.cause is ThrottleCause.PROVISIONED:
                     self._press([(table, (refusal.index, dimension))], now, may_be_allowed=True)
-                elif refusal.kind in _KINDS_THAT_BRAKE_ALL:
+                elif refusal.cause in _CAUSES_THAT_BRAKE_ALL:
                     self._press([at for at in self._budgets if at[1][1] is dimension], now)
 
     def rate(self, table: str, index: str | None, dimension: Dimension) -> float | None:

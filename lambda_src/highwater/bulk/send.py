@@ -12,9 +12,10 @@ from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 from highwater.bulk.budget import GOES_ON, Costs, Pacer, Paid, Retries, pause_before
 from highwater.bulk.in_flight import InFlight
 from highwater.bulk.items import TOO_DEEP, Action, Delete, Put, Update
-from highwater.client.hooks import RefusalKind, Throttle, refusals_of, units_of
+from highwater.client.hooks import Throttle, refusals_of, units_of
 from highwater.core.pacing import MOST_ITEM_BYTES, NANOSECONDS, PageSize, item_bytes, nesting_of, write_units_of
 from highwater.core.plan.plan import TargetKey
+from highwater.core.throttles import ThrottleCause
 from highwater.core.units import Dimension
 
 
@@ -256,7 +257,7 @@ class BatchSender:
                         self.on_written(job)
                 jobs = unprocessed
             if members:
-                self.pacer.refund(Paid({}), self.table, _WRITE, [Throttle(RefusalKind.PROVISIONED)])
+                self.pacer.refund(Paid({}), self.table, _WRITE, [Throttle(ThrottleCause.PROVISIONED)])
                 self.pacer.pause(pause_before(tries))
         return sent
 

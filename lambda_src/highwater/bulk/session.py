@@ -13,7 +13,6 @@ import boto3
 from highwater.bulk.budget import Costs, PaceError, Pacer, Paid, pacer_for
 from highwater.client.hooks import (
     PAGED,
-    RefusalKind,
     Request,
     Throttle,
     ask_for_consumption,
@@ -28,6 +27,7 @@ from highwater.client.hooks import (
 )
 from highwater.client.sessions import arn_place, events_of
 from highwater.core.plan.plan import TargetKey
+from highwater.core.throttles import ThrottleCause
 from highwater.core.units import Dimension
 
 _NUMBERS: Final = itertools.count()
@@ -271,7 +271,7 @@ class Pacing:
             means[key] = before + _WEIGHT * (units.get(key, 0.0) - before)
 
 
-_FOR_CAPACITY: Final = (Throttle(RefusalKind.PROVISIONED),)
+_FOR_CAPACITY: Final = (Throttle(ThrottleCause.PROVISIONED),)
 # the pacing of each session or client, by its event hooks
 _PACED: WeakKeyDictionary[Any, Pacing] = WeakKeyDictionary()
 

@@ -11,12 +11,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Final
 
 from highwater.client.sessions import Place, events_of
 from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import SLOT_SECONDS
+from highwater.core.throttles import ThrottleCause, find_reason
 from highwater.core.units import Dimension
 
 _READS: Final = frozenset({"GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems"})
@@ -27,22 +27,10 @@ PAGED: Final = frozenset({"Query", "Scan"})
 _THROTTLED: Final = frozenset({"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"})
 # of one item of a transaction, or one statement of a batch, for want of the capacity of its table or index
 _ITEM_THROTTLED: Final = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError"})
-_REASON: Final = re.compile(
-    r"(Table|Index)(?:Read|Write)(ProvisionedThroughput|KeyRangeThroughput|AccountLimit|MaxOnDemandThroughput)Exceeded"
-)
 # the table of a PartiQL statement, which may be followed by an index
 _TABLE: Final = re.compile(r"""\b(?:FROM|INTO|UPDATE)\s+(?:"([^"]+)"|([\w.-]+))""", re.IGNORECASE)
 _INDEX: Final = re.compile(r":table/[^/]+/index/(.+)")
 _ASKED, _CONSUMED = "highwater-asked", "highwater-consumed"
-
-
-class RefusalKind(StrEnum):
-    """The limit that throttled a request (DynamoDB Developer Guide, "Troubleshooting throttling", read 2026-11)."""
-
-    PROVISIONED = "ProvisionedThroughput"
-    KEY_RANGE = "KeyRangeThroughput"
-    ACCOUNT = "AccountLimit"
-    ON_DEMAND = "MaxOnDemandThroughput"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +38,11 @@ class Throttle:
     """Why a request was throttled.
 
     Attributes:
-        kind: The limit that it exceeded.
+        cause: The limit that it exceeded.
         index: The index whose limit that is, `None` for the table.
     """
 
-    kind: RefusalKind
+    cause: ThrottleCause
     index: str | None = None
 
 
@@ -169,12 +157,12 @@ def refusals_of(parsed: Mapping[str, Any]) -> list[Throttle]:
     found = []
     # the second is ThrottlingException's, which batches may get for want of capacity as well
     for each in parsed.get("ThrottlingReasons") or parsed.get("throttlingReasons") or ():
-        named = _REASON.search(str(each.get("reason", "")))
-        if named is not None:
-            index = _INDEX.search(str(each.get("resource", "")))
-            found.append(Throttle(RefusalKind(named[2]), index[1] if named[1] == "Index" and index else None))
+        reason = find_reason(str(each.get("reason", "")))
+        if reason is not None:
+            index = _INDEX.search(str(each.get("resource", ""))) if reason.is_of_index else None
+            found.append(Throttle(reason.cause, index[1] if index else None))
     # DynamoDB has sent reasons since 2025; without one that is known here, the first error means insufficient capacity
-    unknown = RefusalKind.PROVISIONED if code == "ProvisionedThroughputExceededException" else RefusalKind.ACCOUNT
+    unknown = ThrottleCause.PROVISIONED if code == "ProvisionedThroughputExceededException" else ThrottleCause.ACCOUNT
     return found or [Throttle(unknown)]
 
 
@@ -394,7 +382,7 @@ class Meter:
         for table, number in items_canceled(parsed_response, request).items():
             metered.is_refused = True
             self._refuse(table, (None, request.dimension), number)
-        refused = [each for each in refusals_of(parsed_response) if each.kind is RefusalKind.PROVISIONED]
+        refused = [each for each in refusals_of(parsed_response) if each.cause is ThrottleCause.PROVISIONED]
         if refused:
             metered.is_refused = True
             for table, items in request.items.items():

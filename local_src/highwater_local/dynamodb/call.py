@@ -10,19 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from highwater.core import Dimension
-from highwater_lab.physics import QUANTA_PER_UNIT, Cause
+from highwater.core.throttles import ThrottleCause, ThrottleReason
+from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_local import ministack
 from highwater_local.dynamodb.charges import Charge, consumed_capacity, read_units, write_units
 from highwater_local.dynamodb.meters import Refusal, TableMeters, hash_of
 from highwater_local.dynamodb.resources import key_schema
 from highwater_local.ministack import Answer, Document
 
-_LIMITS: Final = {
-    Cause.PROVISIONED: "ProvisionedThroughputExceeded",
-    Cause.KEY_RANGE: "KeyRangeThroughputExceeded",
-    Cause.ACCOUNT: "AccountLimitExceeded",
-    Cause.MAX_ON_DEMAND: "MaxOnDemandThroughputExceeded",
-}
 _OF_TABLE: Final = (
     "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning "
     "level with the UpdateTable API."
@@ -37,11 +32,6 @@ _ON_DEMAND: Final = (
     "index so please try again shortly."
 )
 _ACCOUNT: Final = "Throughput exceeds the current throughput limit for your account."
-
-
-def reason_of(index: str | None, dimension: Dimension, cause: Cause) -> str:
-    """Return DynamoDB's name of the reason why the table (`None`) or an index throttles."""
-    return f"{'Table' if index is None else 'Index'}{dimension.title()}{_LIMITS[cause]}"
 
 
 class Throttled(Exception):
@@ -61,7 +51,7 @@ class Throttled(Exception):
     def code(self) -> str:
         """The error code that clients get."""
         causes = {refusal.cause for refusal in self.refusals}
-        if causes == {Cause.ACCOUNT}:
+        if causes == {ThrottleCause.ACCOUNT}:
             return "RequestLimitExceeded"
         on_demand = any(refusal.is_on_demand for refusal in self.refusals)
         return "ThrottlingException" if on_demand else "ProvisionedThroughputExceededException"
@@ -80,7 +70,7 @@ class Throttled(Exception):
         """The reason and the ARN of each resource that throttled the request."""
         return [
             {
-                "reason": reason_of(refusal.index, refusal.dimension, refusal.cause),
+                "reason": ThrottleReason(refusal.cause, refusal.dimension, refusal.index is not None).name,
                 "resource": self._table_arn if refusal.index is None else f"{self._table_arn}/index/{refusal.index}",
             }
             for refusal in self.refusals
@@ -120,7 +110,8 @@ def throttles_of(name: str, table: Document) -> Iterator[dict[str, Any]]:
     """Yield how often a table and each of its indexes has throttled, by DynamoDB's names of the reasons."""
     meters: TableMeters | None = table.get(_METERS)
     for index, dimension, cause, count in () if meters is None else meters.all_throttles():
-        yield {"table": name, "index": index, "reason": reason_of(index, dimension, cause), "requests": count}
+        reason = ThrottleReason(cause, dimension, index is not None).name
+        yield {"table": name, "index": index, "reason": reason, "requests": count}
 
 
 def meters_of(table: Document, second: int | None = None) -> TableMeters:

@@ -10,7 +10,8 @@ from typing import Final
 
 from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
-from highwater_lab.physics import Cause, KeyDistribution, OnDemandThroughput, Partitions, Provisioned
+from highwater.core.throttles import ThrottleCause
+from highwater_lab.physics import KeyDistribution, OnDemandThroughput, Partitions, Provisioned
 from highwater_lab.physics.partitions import PARTITION_QUANTA
 from highwater_lab.physics.throughput import PEAK_AGE_MINUTES
 from highwater_lab.services.update_table import CapacityControl, ChangeKind
@@ -52,8 +53,8 @@ class ThroughputMeter:
         self.throughput = throughput
         self.consumed: Counter[int] = Counter()
         self.requests: Counter[int] = Counter()
-        self.events: dict[int, Counter[Cause]] = {}
-        self.all_events: Counter[Cause] = Counter()
+        self.events: dict[int, Counter[ThrottleCause]] = {}
+        self.all_events: Counter[ThrottleCause] = Counter()
         self._partitions = partitions
         self._changes = [(second, throughput.units)]
         self._second = second
@@ -96,7 +97,7 @@ class ThroughputMeter:
         """Return the units provisioned in that second; 0 on demand and before the table existed."""
         return next((units for at, units in reversed(self._changes) if at <= second), 0)
 
-    def refusal(self, amount: int, key_hash: int) -> Cause | None:
+    def refusal(self, amount: int, key_hash: int) -> ThrottleCause | None:
         """Return the cause with which *amount* would be throttled now, `None` if it would be admitted.
 
         A request for more than the capacity of a full bucket, or of a partition, is admitted if nothing was taken yet.
@@ -104,13 +105,13 @@ class ThroughputMeter:
         place = self._partitions.find(key_hash)
         taken = self._by_partition[place]
         if taken and taken + amount > PARTITION_QUANTA[self.dimension]:
-            return Cause.KEY_RANGE
+            return ThrottleCause.KEY_RANGE
         if isinstance(self.throughput, OnDemandThroughput):
             most, cause = self.throughput.room()
             return cause if self._spent and self._spent + amount > most else None
         bucket = self.throughput.bucket
         left = bucket.available() - self._spent
-        return Cause.PROVISIONED if amount > left and left < bucket.cap else None
+        return ThrottleCause.PROVISIONED if amount > left and left < bucket.cap else None
 
     def spend(self, amount: int, key_hash: int) -> None:
         """Consume *amount*."""
@@ -121,13 +122,13 @@ class ThroughputMeter:
         if self._hot_minutes or self._second // 60 in self.events:
             self._asked[key_hash] += amount
 
-    def refuse(self, cause: Cause, amount: int, key_hash: int) -> None:
+    def refuse(self, cause: ThrottleCause, amount: int, key_hash: int) -> None:
         """Record that *amount* was throttled."""
         minute = self._second // 60
         self.events.setdefault(minute, Counter())[cause] += 1
         self.all_events[cause] += 1
         self._refused += amount
-        if cause is Cause.KEY_RANGE and len(self._asked) < _MOST_KEYS:
+        if cause is ThrottleCause.KEY_RANGE and len(self._asked) < _MOST_KEYS:
             self._asked[key_hash] += amount
 
     def _end_minutes(self, first: int, last: int) -> None:
@@ -136,7 +137,7 @@ class ThroughputMeter:
             # after this many idle minutes nothing changes any more
             for minute in range(first, min(last, first + PEAK_AGE_MINUTES + 2)):
                 self.throughput.end_minute(self.consumed[minute])
-        is_hot = Cause.KEY_RANGE in self.events.get(first, ()) and last == first + 1
+        is_hot = ThrottleCause.KEY_RANGE in self.events.get(first, ()) and last == first + 1
         self._hot_minutes = self._hot_minutes + 1 if is_hot else 0
         if self._hot_minutes >= _HEAT_SPLIT_MINUTES:
             self._split()
@@ -168,7 +169,7 @@ class Refusal:
 
     index: str | None
     dimension: Dimension
-    cause: Cause
+    cause: ThrottleCause
     is_on_demand: bool
 
 
@@ -268,17 +269,15 @@ class TableMeters:
         self.of(index, second)
         return self._resources[index].control
 
-    def all_throttles(self) -> Iterator[tuple[str | None, Dimension, Cause, int]]:
+    def all_throttles(self) -> Iterator[tuple[str | None, Dimension, ThrottleCause, int]]:
         """Yield the throttle events of each resource, dimension and cause since the table or index was made.
 
-        A write that only an index throttles is also a throttle event of its table. It is yielded for the index alone,
-        as DynamoDB has no name for the table's part of it.
+        A write that only an index throttles is a throttle event of the index alone.
         """
         for index, resource in self._resources.items():
             for dimension, meter in resource.meters.items():
                 for cause, count in meter.all_events.items():
-                    if cause is not Cause.INDEX:
-                        yield index, dimension, cause, count
+                    yield index, dimension, cause, count
 
     def forget(self, index: str) -> None:
         """Remove the meters of a deleted index."""
@@ -316,14 +315,11 @@ class TableMeters:
             self.of(index, second)[charge.dimension].spend(amount, hashes.get(index, hashes[None]))
 
     def refuse(self, refusals: list[Refusal], charge: Charge, hashes: Mapping[str | None, int], second: int) -> None:
-        """Record a throttled request for the resources that throttled it, and for the table if only indexes did."""
+        """Record a throttled request for the resources that throttled it."""
         parts = dict(_parts(charge))
         for refusal in refusals:
             meter = self.of(refusal.index, second)[charge.dimension]
             meter.refuse(refusal.cause, parts[refusal.index], hashes.get(refusal.index, hashes[None]))
-        if charge.dimension is Dimension.WRITE and all(refusal.index is not None for refusal in refusals):
-            meter = self.of(None, second)[charge.dimension]
-            meter.refuse(Cause.INDEX, charge.of_table, hashes[None])
 
     def count_throttled_request(self, operation: str, second: int) -> None:
         """Count a throttled request."""
