@@ -37,7 +37,7 @@ class RateType(click.ParamType["float | str"]):
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class RateLimit:
     """The capacity of a table or index that is less than the rate that was asked of it.
 
     Attributes:
@@ -74,12 +74,12 @@ class BulkRate:
         if self._is_read:
             targets = {work.target: targets[work.target]}
         self._rates, self._is_shadow = work.followed.rates(targets), work.followed.pacer.is_shadow
-        self._limits: dict[str | None, Limit] = {}
+        self._limits: dict[str | None, RateLimit] = {}
         for target, resource in targets.items():
             units = _capacity_of(resource, self._dimension, is_on_demand=self._is_on_demand)
             if units is not None and units < self._rates[target]:
                 ceiling = None if self._is_on_demand else shows.scaling(target)[0]
-                self._limits[target] = Limit(units, self._is_on_demand, ceiling)
+                self._limits[target] = RateLimit(units, self._is_on_demand, ceiling)
 
     def warnings(self, units: Mapping[str | None, int] | None = None) -> list[str]:
         """Return a line for each table or index whose capacity is below the rate, and one if the work takes days.
@@ -131,7 +131,7 @@ class BulkRate:
             "warnings": self.warnings(units),
         }
 
-    def _is_felt(self, target: str | None, limit: Limit) -> bool:
+    def _is_felt(self, target: str | None, limit: RateLimit) -> bool:
         """Whether the limit slows the work down, or throttles it."""
         if self._start is Start.FULL or limit.is_on_demand:
             return True
@@ -140,7 +140,7 @@ class BulkRate:
             return self._start is Start.SLOW
         return self._rates[target] > limit.most
 
-    def _warning(self, target: str | None, limit: Limit) -> str:
+    def _warning(self, target: str | None, limit: RateLimit) -> str:
         rate, option, ceiling = self._rates[target], f"--{self._dimension}", limit.ceiling
         asked = f"{self._label(target)}: {rate:,g} units/s are asked for, and "
         slower = f"the {self._work} goes no faster than that"
