@@ -128,16 +128,20 @@ def raise_marks(
     )
     predecessor = after or subject.template
     resource.node.add_dependency(*permissions, *([] if predecessor is None else [predecessor]))
-    annotate(scope, _charge_findings(wanted, remedy, replicas=max(subject.replica_count(), 1)))
+    annotate(scope, _charge_findings(wanted, remedy, subject.charged_regions()))
 
 
-def _charge_findings(marks: list[Mark], remedy: str, *, replicas: int) -> list[Finding]:
-    charge = warm_up_charge(tuple(marks))
-    if charge is None:
+def _charge_findings(marks: list[Mark], remedy: str, regions: tuple[str | None, ...]) -> list[Finding]:
+    charges = [charge for each in regions if (charge := warm_up_charge(tuple(marks), each)) is not None]
+    if not charges:
         return []
-    charge_text = "charged once when it is raised, at us-east-1 prices at most about "
-    each = f" in each of {replicas} regions, ${charge.usd * replicas} together" if replicas > 1 else ""
-    problem = f"{_marks_text(marks)}; {charge_text}{charge.arithmetic}{each}"
+    own, *others = charges
+    text = f"at {own.prices.region} prices at most about {own.arithmetic}"
+    if others:
+        usd = sum((charge.usd for charge in others), own.usd)
+        text += "".join(f", at {charge.prices.region} prices ${charge.usd}" for charge in others)
+        text += f", ${usd} together"
+    problem = f"{_marks_text(marks)}; charged once when it is raised, {text}"
     fix = f"a mark that the table already has is not charged again; {remedy}"
     return [remark("warmUpCharge", "high-water mark", problem, fix)]
 

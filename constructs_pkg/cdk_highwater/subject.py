@@ -86,6 +86,14 @@ class Subject:
         """Return the number of replicas of a global table, including the one in the stack's region; 0 for others."""
         return len(self._replicas())
 
+    def charged_regions(self) -> tuple[str | None, ...]:
+        """Return the regions in which a mark is charged, the table's own first; `None` for one known at deploy time."""
+        regions = [_member(replica, "region") for replica in self._replicas()] or [self.region]
+        # a sort keeps the order of the others
+        regions.sort(key=lambda region: region != self.region)
+        is_known = [isinstance(region, str) and not cdk.Token.is_unresolved(region) for region in regions]
+        return tuple(region if known else None for region, known in zip(regions, is_known, strict=True))
+
     @property
     def region(self) -> str:
         """The table's region; for an imported table, the region in its ARN."""

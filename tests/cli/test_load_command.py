@@ -188,7 +188,8 @@ def test_plan_says_what_the_load_then_consumes(stage: Stage, tmp_path: Path) -> 
         "write units of index all: 120\n"
         "write units of index some: 80\n"
         "time at 130 units/s: 0:00:04 or more\n"
-        "worth 0.00 USD of provisioned capacity, which the table has anyway unless it is raised for the load\n"
+        "worth less than 0.001 USD of provisioned capacity, which the table pays for anyway, unless it is raised for "
+        "the load\n"
     ), "no native way reads plain objects"
     document = json.loads(stage.run(*arguments, "--dry-run", "--json")[1])
     assert (document["units"], document["index_units"]) == (600, {"all": 120, "some": 80})

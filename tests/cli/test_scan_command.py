@@ -184,7 +184,8 @@ def test_plan_says_what_it_takes_before_it_begins(stage: Stage) -> None:
     assert lines[0] == f"orders: 3,000 items, {plan['size_bytes']:,} bytes, as DynamoDB counted in the last six hours"
     assert lines[1] == f"read units: {plan['units']:,}, in 4 segments"
     assert lines[3] == (
-        "worth 0.00 USD of provisioned capacity, which the table has anyway unless it is raised for the scan"
+        "worth less than 0.001 USD of provisioned capacity, which the table pays for anyway, unless it is raised for "
+        "the scan"
     )
     assert lines[4] == (
         "to read everything without a filter, an export to S3 consumes no capacity: aws dynamodb "

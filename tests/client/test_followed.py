@@ -239,6 +239,12 @@ def test_reads_draw_on_the_table_or_on_one_index() -> None:
     assert local.rate() == 70.7
 
 
+def test_share_is_of_the_capacity_of_each() -> None:
+    of_share = followed(Account(), "10%", Clock(), Start.FULL)
+    assert of_share.rates([None, "by_status"]) == {None: 70.0, "by_status": 35.0}
+    assert followed(Account(), 61, Clock()).rates([None, "by_status"]) == {None: 61.0, "by_status": 61.0}
+
+
 def test_what_may_not_be_asked_is_guessed_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
     account, clock = Account(units={None: 700}, denied=frozenset({"autoscaling", "cloudwatch"})), Clock()
     with caplog.at_level(logging.INFO, "highwater.pace"):
@@ -295,7 +301,7 @@ def test_boost_that_cannot_be_had_makes_a_slow_start(caplog: pytest.LogCaptureFi
             "101%",
             Start.SLOW,
             "write rate: got '101%', allowed: units per second, or a share of the provisioned capacity from '1%' to "
-            "'100%'",
+            "'100%'; a table has no more than its capacity: for a higher rate give units per second",
         ),
         ("50%", Start.BOOSTED, "write rate: got '50%' with a boost; give the units per second to ask for"),
     ],

@@ -33,14 +33,42 @@ def test_marks_of_table_and_indexes_travel_to_the_function() -> None:
     ]
 
 
+def test_marks_are_charged_at_the_prices_of_the_tables_region() -> None:
+    """A warm-up in eu-central-1 costs 22 percent more than in us-east-1."""
+    stack = placed_stack(region="eu-central-1")
+    table = dynamodb.Table(stack, "Jobs", partition_key=key(), read_capacity=8, write_capacity=9)
+    PreWarm(stack, "Warm", table=table, warm_throughput=warm(800, 900))
+    assert messages(stack, "info") == [
+        "Shop/Warm: high-water mark: table 800 RCU and 900 WCU; charged once when it is raised, at eu-central-1 prices "
+        "at most about 891 WCU x $0.000793 + 792 RCU x $0.0001586 = $0.83; a mark that the table already has is not "
+        "charged again; without PreWarm, marks are not raised [highwater:warmUpCharge]"
+    ]
+
+
+def test_marks_in_a_region_without_known_prices_are_charged_at_those_of_us_east_1_and_it_is_said() -> None:
+    stack = placed_stack(region="cn-north-1")
+    table = dynamodb.Table(stack, "Jobs", partition_key=key(), read_capacity=8, write_capacity=9)
+    PreWarm(stack, "Warm", table=table, warm_throughput=warm(800, 9))
+    (told,) = messages(stack, "info")
+    assert "at us-east-1 prices at most about 792 RCU x $0.00013 = $0.10; " in told
+
+
+def test_marks_of_a_global_table_in_a_region_that_only_a_deploy_knows_are_charged_at_prices_of_us_east_1() -> None:
+    stack = new_stack()
+    PreWarm(stack, "Warm", table=global_table(stack), warm_throughput=warm(800, 1))
+    (told,) = messages(stack, "info")
+    assert "raised, at us-east-1 prices at most about 799 RCU x $0.00013 = $0.10; a mark" in told
+
+
 def test_marks_of_a_global_table_are_charged_in_each_region() -> None:
     stack = placed_stack()
     replicas = [dynamodb.ReplicaTableProps(region=region) for region in ("eu-central-1", "us-west-2")]
     PreWarm(stack, "Warm", table=global_table(stack, replicas=replicas), warm_throughput=warm(800, 900))
     assert messages(stack, "info") == [
-        "Shop/Warm: high-water mark: table 800 RCU and 900 WCU; charged once when it is raised, at us-east-1 prices at "
-        "most about 899 WCU x $0.00065 + 799 RCU x $0.00013 = $0.69 in each of 3 regions, $2.07 together; a mark that "
-        "the table already has is not charged again; without PreWarm, marks are not raised [highwater:warmUpCharge]"
+        "Shop/Warm: high-water mark: table 800 RCU and 900 WCU; charged once when it is raised, at eu-west-1 prices at "
+        "most about 899 WCU x $0.000735 + 799 RCU x $0.000147 = $0.78, at eu-central-1 prices $0.84, at us-west-2 "
+        "prices $0.69, $2.31 together; a mark that the table already has is not charged again; without PreWarm, marks "
+        "are not raised [highwater:warmUpCharge]"
     ]
 
 

@@ -11,7 +11,7 @@ import pytest
 from highwater.core import Capacity, Dimension, IndexCapacity, Plan
 from highwater.core.boosts import BoostCap, BoostRequest, Caller, LeaseError, find_cap, index_shares_percent
 from highwater.core.boosts.lease import boost_documents, leases_of_document, target_of_text, target_text
-from highwater.core.limits import billed_hours, unit_hour_micro_usd
+from highwater.core.limits import billed_hours
 from tests.core.leases import NOW, lease
 
 READ, WRITE = Dimension.READ, Dimension.WRITE
@@ -201,13 +201,6 @@ def test_shares_of_indexes_are_percents_of_the_tables_writes() -> None:
 def test_boost_is_billed_for_each_hour_until_auto_scaling_has_lowered_it(start: str, minutes: int, hours: int) -> None:
     begun = datetime.fromisoformat(f"2027-03-04T{start}+05:30") + timedelta(hours=5, minutes=30)
     assert billed_hours(begun, begun + timedelta(minutes=minutes)) == hours
-
-
-def test_prices_are_of_the_region_and_the_tables_class() -> None:
-    assert unit_hour_micro_usd("us-east-1", WRITE) == 650
-    assert unit_hour_micro_usd("us-east-1", READ) == 130
-    assert unit_hour_micro_usd("us-east-1", WRITE, is_infrequent_access=True) == 810
-    assert unit_hour_micro_usd("mars-north-1", WRITE) is None
 
 
 def test_instants_are_kept_in_utc() -> None:

@@ -17,10 +17,12 @@ from highwater.core import (
     marks_of,
     warm_up_charge,
 )
+from highwater.core.prices import prices_or_usual
 from tests.core.plans_to_check import DEPLOY_TIME, READ, WRITE
 
 LOAD = Window.daily("load", start="05:00", end="06:00", timezone="UTC", read_min=33, write_min=44, write_max=440)
 SALE = Window.once("sale", start="2027-11-26T00:00", end="2027-11-27T00:00", timezone="UTC", write_min=55, read_max=130)
+USUAL = prices_or_usual("us-east-1")
 BY_DAY = IndexCapacity(index_name="by_day", read=Capacity.fixed(7), windows=(LOAD,))
 
 
@@ -71,10 +73,10 @@ def test_marks_ask_nothing_of_a_dimension_whose_numbers_are_known_only_at_deploy
     ("mark", "charge"),
     [
         pytest.param(Mark(None, 11, 22, 11, 22), None, id="at its base"),
-        pytest.param(Mark(None, 12, 22, 11, 22), WarmUpCharge(1, 0), id="reads above"),
-        pytest.param(Mark(None, 11, 23, 11, 22), WarmUpCharge(0, 1), id="writes above"),
-        pytest.param(Mark(None, 14, 22, 11, 22), WarmUpCharge(3, 0), id="reads far above"),
-        pytest.param(Mark(None, 11, 27, 11, 22), WarmUpCharge(0, 5), id="writes far above"),
+        pytest.param(Mark(None, 12, 22, 11, 22), WarmUpCharge(1, 0, USUAL), id="reads above"),
+        pytest.param(Mark(None, 11, 23, 11, 22), WarmUpCharge(0, 1, USUAL), id="writes above"),
+        pytest.param(Mark(None, 14, 22, 11, 22), WarmUpCharge(3, 0, USUAL), id="reads far above"),
+        pytest.param(Mark(None, 11, 27, 11, 22), WarmUpCharge(0, 5, USUAL), id="writes far above"),
     ],
 )
 def test_mark_is_above_base_and_charged_when_either_dimension_is(mark: Mark, charge: WarmUpCharge | None) -> None:
@@ -85,13 +87,19 @@ def test_mark_is_above_base_and_charged_when_either_dimension_is(mark: Mark, cha
 @pytest.mark.parametrize(
     ("charge", "usd", "arithmetic"),
     [
-        pytest.param(WarmUpCharge(0, 12_000), "7.80", "12,000 WCU x $0.00065 = $7.80", id="writes"),
-        pytest.param(WarmUpCharge(40_000, 0), "5.20", "40,000 RCU x $0.00013 = $5.20", id="reads"),
+        pytest.param(WarmUpCharge(0, 12_000, USUAL), "7.80", "12,000 WCU x $0.00065 = $7.80", id="writes"),
+        pytest.param(WarmUpCharge(40_000, 0, USUAL), "5.20", "40,000 RCU x $0.00013 = $5.20", id="reads"),
         pytest.param(
-            WarmUpCharge(1_000, 2_000), "1.43", "2,000 WCU x $0.00065 + 1,000 RCU x $0.00013 = $1.43", id="both"
+            WarmUpCharge(1_000, 2_000, USUAL), "1.43", "2,000 WCU x $0.00065 + 1,000 RCU x $0.00013 = $1.43", id="both"
         ),
-        pytest.param(WarmUpCharge(0, 100), "0.07", "100 WCU x $0.00065 = $0.07", id="half a cent is rounded up"),
-        pytest.param(WarmUpCharge(1, 0), "0.00", "1 RCU x $0.00013 = $0.00", id="less than half a cent"),
+        pytest.param(
+            WarmUpCharge(1_000, 2_000, prices_or_usual("eu-central-1")),
+            "1.74",
+            "2,000 WCU x $0.000793 + 1,000 RCU x $0.0001586 = $1.74",
+            id="22 percent more in eu-central-1",
+        ),
+        pytest.param(WarmUpCharge(0, 100, USUAL), "0.07", "100 WCU x $0.00065 = $0.07", id="half a cent is rounded up"),
+        pytest.param(WarmUpCharge(1, 0, USUAL), "0.00", "1 RCU x $0.00013 = $0.00", id="less than half a cent"),
     ],
 )
 def test_charge_tells_its_arithmetic(charge: WarmUpCharge, usd: str, arithmetic: str) -> None:
@@ -101,8 +109,14 @@ def test_charge_tells_its_arithmetic(charge: WarmUpCharge, usd: str, arithmetic:
 
 def test_warm_up_charge_adds_what_lies_above_the_bases_of_all_resources() -> None:
     assert warm_up_charge(marks(HighWaterMark.units(read=600, write=700))) == WarmUpCharge(
-        (600 - 11) + (600 - 7), (700 - 22) + (700 - 22)
+        (600 - 11) + (600 - 7), (700 - 22) + (700 - 22), USUAL
     )
+
+
+def test_warm_up_charge_is_at_the_prices_of_the_region() -> None:
+    mark = Mark(None, 14, 27, 11, 22)
+    assert warm_up_charge((mark,), "eu-central-1") == WarmUpCharge(3, 5, prices_or_usual("eu-central-1"))
+    assert warm_up_charge((mark,), "moon-1") == warm_up_charge((mark,)) == WarmUpCharge(3, 5, USUAL)
 
 
 def test_warm_up_charge_of_marks_at_or_below_their_bases_is_none() -> None:

@@ -44,11 +44,18 @@ def test_the_dearest_of_table_and_indexes_sets_the_time(rate: float, seconds: in
     cost = WriteCost([EVERYTHING, LOCAL])
     cost.add(_item("new", 5_000))
     assert cost.table_units == 6
-    assert cost.seconds_at(rate) == seconds
+    assert cost.units_by_target == {None: 6, "by_state": 5}
+    assert cost.seconds_at({None: rate, "by_state": 999.0}) == seconds
+
+
+def test_an_index_with_a_lower_rate_sets_the_time() -> None:
+    cost = WriteCost([EVERYTHING, LOCAL])
+    cost.add(_item("new", 5_000))
+    assert cost.seconds_at({None: 6.0, "by_state": 0.5}) == 10
 
 
 def test_nothing_to_write_takes_no_time() -> None:
-    assert WriteCost([EVERYTHING]).seconds_at(7.0) == 0
+    assert WriteCost([EVERYTHING]).seconds_at({None: 7.0, "by_state": 7.0}) == 0
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,9 @@ def test_capacity_of_an_index_that_is_being_built_is_told_when_nothing_scales_it
         "and 400 WCU or 6.44 USD a day (us-east-1) more than needed: the index is being built; lower it with aws "
         "dynamodb update-table"
     )
+    there = {"StackId": "arn:aws:cloudformation:eu-central-1:000000000000:stack/orders/1"}
+    answer = ask(account, _event(deployment.AFTERMATH_TYPE, "Delete", _floors()) | there)
+    assert "63 RCU and 400 WCU or 7.85 USD a day (eu-central-1) more than needed" in answer.reason
 
 
 @pytest.mark.parametrize("request_type", ["Update", "Delete"])

@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -166,9 +166,11 @@ def check_rate(rate: float | str, start: Start, dimension: Dimension) -> RateGoa
         return RateGoal(milliunits=round(rate * MILLIUNITS), is_slow=is_slow)
     share = _SHARE.fullmatch(rate.strip())
     if share is None or not 1 <= int(share[1]) <= 100:
+        is_more = share is not None and int(share[1]) > 100
+        more = "; a table has no more than its capacity: for a higher rate give units per second" if is_more else ""
         raise PaceError(
             f"{what}: got {rate!r}, allowed: units per second, or a share of the provisioned capacity from '1%' to "
-            "'100%'"
+            f"'100%'{more}"
         )
     if start is Start.BOOSTED:
         raise PaceError(f"{what}: got {rate!r} with a boost; give the units per second to ask for")
@@ -262,10 +264,15 @@ class FollowedRate:
 
     def rate(self) -> float:
         """Return the goal in units per second now; raises `PacedWorkError` if the table cannot be described."""
+        return self.rates([self.index])[self.index]
+
+    def rates(self, targets: Iterable[str | None]) -> dict[str | None, float]:
+        """Return the same for the table (`None`) and indexes: a share is of the capacity of each."""
         if self._goal.milliunits is not None:
-            return self._goal.milliunits / MILLIUNITS
+            return dict.fromkeys(targets, self._goal.milliunits / MILLIUNITS)
         provisioned = self.shows.provisioned(self.index)
-        return self._goal.rate_at(provisioned.get(self.index, provisioned.get(None, 0))) / MILLIUNITS
+        table = provisioned.get(None, 0)
+        return {each: self._goal.rate_at(provisioned.get(each, table)) / MILLIUNITS for each in targets}
 
     def beat(self) -> None:
         """Read the table's state and set the rates; raises `PacedWorkError` if the table cannot be described."""
@@ -422,8 +429,13 @@ class PacedWork:
         """The DynamoDB client of the work, without retries."""
         return paced_client(self.session)
 
+    @cached_property
+    def described(self) -> Mapping[str, Any]:
+        """The table, as DescribeTable returns it; raises `PacedWorkError` if it cannot be described."""
+        return describe_table(self._client, self.table, self._what)
+
     @property
-    def _target(self) -> str | None:
+    def target(self) -> str | None:
         """The index whose capacity the work consumes; `None` if that is the table's."""
         return self.index
 
@@ -436,7 +448,7 @@ class PacedWork:
             shows=TableShows(table=self.table, dimension=self._dimension, client=self._client, session=self.session),
             start=read_start(self.start),
             allow_throttles=self.allow_throttles,
-            index=self._target,
+            index=self.target,
             coordinator=self.coordinator,
         )
 
@@ -453,5 +465,5 @@ class PacedWork:
         """Return the number of requests that may be under way at once, which begins with *at_first*."""
         pacer = self.followed.pacer
         return InFlight(
-            lambda: pacer.rate(self.table, self._target, self._dimension), at_first, self.workers or MOST_IN_FLIGHT
+            lambda: pacer.rate(self.table, self.target, self._dimension), at_first, self.workers or MOST_IN_FLIGHT
         )

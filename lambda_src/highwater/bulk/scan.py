@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final
 from boto3.dynamodb.types import TypeDeserializer
 
 from highwater.bulk.adaptive import PacedWork, check_rate, read_start
-from highwater.bulk.budget import PacedWorkError, Pacer, check_budget, check_workers, describe_table
+from highwater.bulk.budget import PacedWorkError, Pacer, check_budget, check_workers
 from highwater.bulk.checkpoint import SCAN_KIND, Checkpoint, ScanHeader, held, warn_of_others
 from highwater.bulk.in_flight import MOST_AT_FIRST, MOST_IN_FLIGHT
 from highwater.bulk.send import PageReader
@@ -393,7 +393,7 @@ class TableScan(PacedWork):
             self._client,
             pacer,
             self.table,
-            self._target,
+            self.target,
             page_size,
             self._arguments(plan),
             in_flight=in_flight,
@@ -422,24 +422,21 @@ class TableScan(PacedWork):
     def plan(self) -> ScanPlan:
         """The estimated cost of the scan; raises `PacedWorkError` like `scan`."""
         self.check()
-        found = self._described if self.index is None else self._find_index()
+        found = self.described if self.index is None else self._find_index()
         size, items = int(found.get("TableSizeBytes", found.get("IndexSizeBytes", 0))), int(found.get("ItemCount", 0))
         segments = Checkpoint.segments_of(self.checkpoint) or self._count_segments(size)
         page = self._page_size.milliunits
         units = scan_units(size, is_consistent=self.is_consistent, page_milliunits=page, segments=segments)
         return ScanPlan(self.table, self.index, size, items, units, math.ceil(units / self.rate), segments)
 
-    @cached_property
-    def _described(self) -> Mapping[str, Any]:
-        return describe_table(self._client, self.table, "scan")
-
     @property
     def is_of_local_index(self) -> bool:
         """Whether a local index is read, which consumes its table's capacity."""
-        return self.index in {each["IndexName"] for each in self._described.get("LocalSecondaryIndexes", ())}
+        return self.index in {each["IndexName"] for each in self.described.get("LocalSecondaryIndexes", ())}
 
     @property
-    def _target(self) -> str | None:
+    def target(self) -> str | None:
+        """The index whose capacity the scan consumes; `None` if that is the table's."""
         return None if self.index is None or self.is_of_local_index else self.index
 
     def check(self) -> None:
@@ -523,7 +520,7 @@ class TableScan(PacedWork):
         indexes = {
             each["IndexName"]: each
             for name in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes")
-            for each in self._described.get(name, ())
+            for each in self.described.get(name, ())
         }
         if self.index not in indexes:
             known = ", ".join(sorted(indexes)) or "none"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from highwater.bulk.adaptive import PacedWork
-from highwater.bulk.budget import PacedWorkError, Pacer, check_workers, describe_table
+from highwater.bulk.budget import PacedWorkError, Pacer, check_workers
 from highwater.bulk.checkpoint import WRITES_KIND, WritePlace, held, warn_of_others
 from highwater.bulk.items import Action
 from highwater.bulk.send import MOST_IN_BATCH, BatchSender, Rejected, Sent, WriteJob, batches_of, job_of
@@ -261,7 +261,7 @@ class PacedWrite(PacedWork):
             cost.size_bytes,
             cost.table_units,
             cost.index_units,
-            cost.seconds_at(self.rate),
+            cost.seconds_at(self.followed.rates(cost.units_by_target)),
             rejected,
         )
 
@@ -282,11 +282,6 @@ class PacedWrite(PacedWork):
     def _keys(self) -> tuple[str, ...]:
         """The names of the table's key attributes."""
         return tuple(part["AttributeName"] for part in self.described["KeySchema"])
-
-    @cached_property
-    def described(self) -> Mapping[str, Any]:
-        """The table, as DescribeTable returns it."""
-        return describe_table(self._client, self.table, "write")
 
     def _block(self, units_per_action: float) -> int:
         """Return how many actions can be written in five seconds at the rate."""

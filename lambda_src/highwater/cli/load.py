@@ -20,19 +20,17 @@ from highwater.bulk.write import PacedWrite
 from highwater.cli.items import Line, read_lines
 from highwater.cli.options import (
     WORK_ERRORS,
-    RateType,
     account_options,
     as_json_option,
-    cost_lines,
     end_early,
     misuse_in_a_line,
     pace_options,
     shadow_document,
     shadow_text,
-    usd_of,
+    warn,
 )
+from highwater.cli.rates import BulkRate, RateType
 from highwater.cli.terminal import open_console, say, stopped_by_signals
-from highwater.core.units import Dimension
 
 _MOST_SHOWN: Final = 10
 _EVERY: Final = 1_000
@@ -66,28 +64,28 @@ def _native_ways(described: Mapping[str, Any], form: str, write: float) -> Itera
 def _print_plan(
     plan: WritePlan,
     rejects: list[tuple[str, str]],
-    write: float,
-    region: str | None,
+    rate: BulkRate,
     native: Iterable[str],
     *,
     as_json: bool,
 ) -> None:
-    """Print the cost of a load at *write* units per second, and the ways of *native* to do without it.
+    """Print the cost of a load at a rate, and the ways of *native* to do without it.
 
     *rejects* are the places of the first items that DynamoDB would reject, with the reasons.
     """
-    usd = usd_of(plan.units, Dimension.WRITE, region)
+    units = dict[str | None, int]([(None, plan.table_units), *plan.index_units.items()])
     if as_json:
         first = [{"at": place, "why": why} for place, why in rejects]
-        rest = {"units": plan.units, "usd": None if usd is None else round(usd, 4), "first_rejects": first}
-        click.echo(json.dumps(asdict(plan) | rest))
+        rest = {"units": plan.units, "first_rejects": first}
+        click.echo(json.dumps(asdict(plan) | rest | rate.document(units)))
         return
     say(f"{plan.table}: {plan.items:,} items, {plan.size_bytes:,} bytes")
     say(f"write units: {plan.table_units:,} of the table, for items that are not there yet")
-    for index, units in plan.index_units.items():
-        say(f"write units of index {index}: {units:,}")
-    for line in (*cost_lines("load", write, plan.seconds, usd), *native):
+    for index, of_index in plan.index_units.items():
+        say(f"write units of index {index}: {of_index:,}")
+    for line in (*rate.lines(units, plan.seconds), *native):
         say(line)
+    warn("load", rate.warnings(units))
     for place, why in rejects:
         say(f"{place}: would be rejected: {why}", err=True)
     if plan.rejected > len(rejects):
@@ -229,7 +227,9 @@ class _Load:
             rejected = f", {at.rejected:,} rejected" if at.rejected else ""
             show(f"{at.done:,} items, {at.units:,.0f} write units{rejected}")
 
-        return self._work.run(self._actions(), reject, told)
+        work = self._work
+        warn("load", BulkRate(work).warnings())
+        return work.run(self._actions(), reject, told)
 
     def tell_plan(self, *, as_json: bool) -> None:
         """Read all lines, put nothing, and print the cost; exits with 1 if an item would be rejected."""
@@ -248,8 +248,7 @@ class _Load:
 
             plan = work.plan(counted(), reject)
         native = _native_ways(work.described, self._form, work.rate)
-        region = self.region or boto3.Session().region_name
-        _print_plan(plan, shown, work.rate, region, native, as_json=as_json)
+        _print_plan(plan, shown, BulkRate(work), native, as_json=as_json)
         if plan.rejected:
             raise click.exceptions.Exit(_FINDING)
 

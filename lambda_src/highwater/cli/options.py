@@ -1,12 +1,11 @@
-"""What commands share: options, the cost of paced work, and how a command ends that cannot go on."""
+"""What commands share: options, shadows, and how a command ends that cannot go on."""
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import Any, NoReturn, TypeVar
 
 import botocore.session
@@ -16,9 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoRegionError, Profi
 from highwater import PacedWorkError, PaceError, Pacer, SharedBudgetError
 from highwater.cli.items import InputError, OutputError
 from highwater.cli.terminal import say
-from highwater.core.limits import unit_hour_micro_usd
 from highwater.core.pacing import Start
-from highwater.core.units import Dimension
 
 F = TypeVar("F", bound=Callable[..., Any])
 NO_REGION = "no region is set; give --region, or set AWS_REGION"
@@ -79,22 +76,6 @@ def aws_errors_in_a_line() -> Iterator[None]:
 _NAMES = ("start", "allow_throttles", "coordinator", "budget")
 
 
-class RateType(click.ParamType["float | str"]):
-    """A click type for units per second, or a share of the provisioned capacity such as `30%`."""
-
-    name = "rate"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
-        """Parse the text; raise `click.BadParameter` if it is neither. The client checks how large it is."""
-        text = str(value).strip()
-        if text.endswith("%"):
-            return text
-        try:
-            return float(text)
-        except ValueError:
-            self.fail(f"{value!r} is no rate; write units per second, such as 200, or a share such as 30%", param, ctx)
-
-
 def pace_options(command: F) -> F:
     """Add the options of paced work, such as its start and coordinator; the command gets them as *pacing*."""
 
@@ -147,20 +128,10 @@ def shadow_document(pacing: dict[str, Any]) -> dict[str, float]:
     return {} if pacer is None else {"seconds_behind": round(pacer.seconds_behind(), 1)}
 
 
-def usd_of(units: int, dimension: Dimension, region: str | None) -> float | None:
-    """Return what so many units are worth in US dollars; `None` where the price is not known."""
-    price = None if region is None else unit_hour_micro_usd(region, dimension)
-    return None if price is None else units * price / 3_600 / 1_000_000
-
-
-def cost_lines(work: str, rate: float, seconds: int, usd: float | None) -> Iterator[str]:
-    """Yield how long *work*, such as `scan`, takes at a rate, and what its units are worth."""
-    yield f"time at {rate:,g} units/s: {timedelta(seconds=seconds)} or more"
-    if usd is not None:
-        yield (
-            f"worth {usd:,.2f} USD of provisioned capacity, which the table has anyway unless it is raised for the "
-            f"{work}"
-        )
+def warn(work: str, warnings: Iterable[str]) -> None:
+    """Print what *work*, such as `scan`, is warned of, a line each, on standard error."""
+    for warning in warnings:
+        say(f"highwater {work}: {warning}", err=True)
 
 
 WORK_ERRORS = (PacedWorkError, PaceError, SharedBudgetError, InputError, OutputError)

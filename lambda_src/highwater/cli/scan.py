@@ -6,7 +6,7 @@ import contextlib
 import functools
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,17 @@ from highwater.bulk.checkpoint import Checkpoint
 from highwater.cli.items import ItemOutput, OutputError
 from highwater.cli.options import (
     WORK_ERRORS,
-    RateType,
     account_options,
     as_json_option,
-    cost_lines,
     end_early,
     misuse_in_a_line,
     pace_options,
     shadow_document,
     shadow_text,
-    usd_of,
+    warn,
 )
+from highwater.cli.rates import BulkRate, RateType
 from highwater.cli.terminal import open_console, say, stopped_by_signals
-from highwater.core import Dimension
 
 _FINDING = 1
 
@@ -111,10 +109,13 @@ def scan(
     )
     with misuse_in_a_line():
         plan = paced.plan
+        rate, units_by_target = BulkRate(paced), {paced.target: plan.units}
         if is_dry_run:
-            _print_plan(plan, paced.rate, region or boto3.Session().region_name, as_json=as_json)
+            _print_plan(plan, rate, units_by_target, as_json=as_json)
             return
-        scanned, units = _run(paced, path, place, is_resumed=resume)
+        # nobody knows how many units are left of a scan that is resumed
+        warnings = rate.warnings(None if resume else units_by_target)
+        scanned, units = _run(paced, path, place, warnings, is_resumed=resume)
     if as_json and path is not None:
         document = {"scanned": scanned, "units": units, "path": str(path)}
         click.echo(json.dumps(document | shadow_document(pacing)))
@@ -122,10 +123,13 @@ def scan(
         say(f"{scanned:,} items read, {units:,.1f} read units consumed{shadow_text(pacing)}", err=True)
 
 
-def _run(paced: TableScan, path: Path | None, place: Path | None, *, is_resumed: bool) -> tuple[int, float]:
+def _run(
+    paced: TableScan, path: Path | None, place: Path | None, warnings: list[str], *, is_resumed: bool
+) -> tuple[int, float]:
     """Write all pages; return the items and units of the whole scan."""
     if place is not None and not is_resumed and Checkpoint.output_of(place) is not None:
         raise PacedWorkError(f"{place}: an earlier scan stopped here; go on with --resume, or delete it to begin anew")
+    warn("scan", warnings)
     last: list[ScanProgress] = []
     with (
         contextlib.ExitStack() as stack,
@@ -175,21 +179,21 @@ def _json_of(text: str | None, option: str) -> Any:
     return found
 
 
-def _print_plan(plan: ScanPlan, read: float, region: str | None, *, as_json: bool) -> None:
-    usd = usd_of(plan.units, Dimension.READ, region)
+def _print_plan(plan: ScanPlan, rate: BulkRate, units: Mapping[str | None, int], *, as_json: bool) -> None:
     if as_json:
         document = {name: getattr(plan, name) for name in ScanPlan.__slots__}
-        click.echo(json.dumps(document | {"usd": None if usd is None else round(usd, 4)}))
+        click.echo(json.dumps(document | rate.document(units)))
         return
     what = plan.table if plan.index is None else f"index {plan.index} of {plan.table}"
     say(f"{what}: {plan.items:,} items, {plan.size_bytes:,} bytes, as DynamoDB counted in the last six hours")
     say(f"read units: {plan.units:,}, in {plan.segments:,} segments")
-    for line in cost_lines("scan", read, plan.seconds, usd):
+    for line in rate.lines(units, plan.seconds):
         say(line)
     say(
         "to read everything without a filter, an export to S3 consumes no capacity: aws dynamodb "
         "export-table-to-point-in-time (it needs point-in-time recovery)"
     )
+    warn("scan", rate.warnings(units))
 
 
 @contextlib.contextmanager

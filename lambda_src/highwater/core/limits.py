@@ -1,14 +1,9 @@
-"""Limits and list prices of AWS services, each with its source, read in November 2026."""
+"""Limits of AWS services, each with its source, read in November 2026."""
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
-from functools import cache
-from importlib import resources
-from typing import Any, Final
-
-from highwater.core.units import Dimension
+from typing import Final
 
 # Amazon DynamoDB Developer Guide, "Quotas": units per second of each table and of each index; adjustable.
 DEFAULT_TABLE_QUOTA_UNITS: Final = 40_000
@@ -55,7 +50,6 @@ FIRST_ZONE_YEAR: Final = 2025
 LAST_ZONE_YEAR: Final = 2040
 
 
-_MICRO = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HOUR = timedelta(hours=1)
 # Target tracking lowers capacity after 15 minutes below its target; metrics come up to two minutes late
@@ -70,24 +64,3 @@ def billed_hours(start: datetime, end: datetime) -> int:
     lowered the capacity, `SCALE_IN_DELAY` after *end*.
     """
     return -(-(end + SCALE_IN_DELAY - _EPOCH) // _HOUR) - (start - _EPOCH) // _HOUR
-
-
-def unit_hour_micro_usd(region: str, dimension: Dimension, *, is_infrequent_access: bool = False) -> int | None:
-    """Return the price of one provisioned unit for an hour in millionths of a US dollar, `None` where it is not known.
-
-    The price is of DynamoDB Standard, or of Standard-IA if the table *is_infrequent_access*. `highwater prices` prints
-    the source of the price list and updates it.
-    """
-    found = _regions().get(region)
-    if found is None:
-        return None
-    prices = found["infrequent_access" if is_infrequent_access else "standard"]
-    price: float = prices[f"{dimension}_unit_hour"]
-    return round(price * _MICRO)
-
-
-@cache
-def _regions() -> dict[str, Any]:
-    document = json.loads(resources.files("highwater.core").joinpath("prices.json").read_text(encoding="utf-8"))
-    regions: dict[str, Any] = document["regions"]
-    return regions

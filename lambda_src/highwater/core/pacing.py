@@ -393,10 +393,16 @@ class WriteCost:
         """The units of the table and all of its indexes."""
         return self.table_units + sum(self.index_units.values())
 
-    def seconds_at(self, rate: float) -> int:
-        """Return the lower bound of the duration, at *rate* units per second for the table and for each index."""
-        dearest = max([self.table_units, *self.index_units.values()])
-        return -(-dearest * 1_000_000 // round(rate * 1_000_000))
+    @property
+    def units_by_target(self) -> dict[str | None, int]:
+        """The units of the table, `None`, and of each global index."""
+        return dict([(None, self.table_units), *self.index_units.items()])
+
+    def seconds_at(self, rates: Mapping[str | None, float]) -> int:
+        """Return the lower bound of the duration, at a rate in units per second for the table and for each index."""
+        return max(
+            -(-units * 1_000_000 // round(rates[target] * 1_000_000)) for target, units in self.units_by_target.items()
+        )
 
 
 # A read unit is one strongly consistent read of up to 4 KB, or two eventually consistent ones (DynamoDB Developer

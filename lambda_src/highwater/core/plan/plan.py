@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.names import target_label
 from highwater.core.plan.capacity import Capacity, HighWaterMark, MarkRule
 from highwater.core.plan.windows import Window, once_span
+from highwater.core.prices import ThroughputPrices, prices_or_usual
 from highwater.core.units import Dimension
 
 PLAN_VERSION = 1
@@ -277,13 +278,6 @@ def _index_document(index: IndexCapacity) -> dict[str, Any]:
     return document
 
 
-# Prices of one provisioned unit for an hour, us-east-1, DynamoDB Standard, November 2026. Raising warm throughput is
-# charged once at provisioned rates (Amazon DynamoDB Developer Guide, "Warm throughput"). The examples on the pricing
-# page suggest one hour of each added unit; no other source confirms this, so every message says "about".
-READ_UNIT_HOUR_USD: Final = Decimal("0.00013")
-WRITE_UNIT_HOUR_USD: Final = Decimal("0.00065")
-
-
 @dataclass(frozen=True, slots=True)
 class Mark:
     """The mark of one resource, together with its base floors. Auto scaling reaches the base floors by itself.
@@ -338,20 +332,27 @@ def _base(target: Target) -> int:
 
 @dataclass(frozen=True, slots=True)
 class WarmUpCharge:
-    """The one-time charge of raising marks from the base floors.
+    """The one-time charge of raising marks from the base floors, in one region.
+
+    Raising warm throughput is charged once at provisioned rates (Amazon DynamoDB Developer Guide, "Warm throughput").
+    The examples on the pricing page suggest one hour of each added unit; no other source confirms this, so every
+    message says "about".
 
     Attributes:
         read_units: Read units added, summed over all resources.
         write_units: Write units added, summed over all resources.
+        prices: The prices of the region.
     """
 
     read_units: int
     write_units: int
+    prices: ThroughputPrices
 
     @property
     def usd(self) -> Decimal:
         """The approximate charge in US dollars, rounded to the cent."""
-        exact = self.read_units * READ_UNIT_HOUR_USD + self.write_units * WRITE_UNIT_HOUR_USD
+        reads, writes = (self.read_units, Dimension.READ), (self.write_units, Dimension.WRITE)
+        exact = self.prices.provisioned(*reads) + self.prices.provisioned(*writes)
         return exact.quantize(Decimal("0.01"), ROUND_HALF_UP)
 
     @property
@@ -359,14 +360,17 @@ class WarmUpCharge:
         """The calculation of `usd` as text, such as `500 WCU x $0.00065 = $0.33`."""
         parts = []
         if self.write_units:
-            parts.append(f"{self.write_units:,} WCU x ${WRITE_UNIT_HOUR_USD}")
+            parts.append(f"{self.write_units:,} WCU x ${self.prices.unit_hours[Dimension.WRITE]:f}")
         if self.read_units:
-            parts.append(f"{self.read_units:,} RCU x ${READ_UNIT_HOUR_USD}")
+            parts.append(f"{self.read_units:,} RCU x ${self.prices.unit_hours[Dimension.READ]:f}")
         return f"{' + '.join(parts)} = ${self.usd}"
 
 
-def warm_up_charge(marks: tuple[Mark, ...]) -> WarmUpCharge | None:
-    """Return the charge for raising the marks from the base floors, `None` if no mark is above its base floor."""
+def warm_up_charge(marks: tuple[Mark, ...], region: str | None = None) -> WarmUpCharge | None:
+    """Return the charge for raising the marks from the base floors, `None` if no mark is above its base floor.
+
+    It is at the prices of *region*, and at those of us-east-1 where that or its prices are not known.
+    """
     read = sum(max(0, mark.read - mark.base_read) for mark in marks)
     write = sum(max(0, mark.write - mark.base_write) for mark in marks)
-    return WarmUpCharge(read, write) if read or write else None
+    return WarmUpCharge(read, write, prices_or_usual(region)) if read or write else None

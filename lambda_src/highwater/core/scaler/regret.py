@@ -13,8 +13,10 @@ from typing import Final
 
 from highwater.core.plan.plan import Target
 from highwater.core.plan.zones import MINUTES_PER_DAY
+from highwater.core.prices import prices_or_usual
 from highwater.core.scaler.burst import CAPACITY_MINUTES, MOST_SECONDS, DrainSeries
 from highwater.core.schedule.bounds import Bounds, timeline
+from highwater.core.units import Dimension
 
 # What most tables have: the default target utilization of DynamoDB's console.
 NATIVE_TARGET_PERCENT: Final = 70
@@ -27,9 +29,9 @@ _LAG_MINUTES: Final = 3
 _HOUR_MINUTES: Final = 60
 # Regret is what is spent above this share of what target tracking would have cost.
 MOST_COST_PERCENT: Final = 110
-# On-demand request units that cost as much as one unit provisioned for an hour. Writes: 0.00065 USD an hour, 0.625 USD
-# a million requests. Reads: 0.00013 and 0.125 USD (us-east-1, 2026-11; the ratio is nearly the same in all regions).
-REQUESTS_PER_UNIT_HOUR: Final = 1_040
+# On-demand request units that cost as much as one unit provisioned for an hour: 1,040 in us-east-1, for reads and for
+# writes. It is within one percent of that in all other regions, so that decisions need not depend on the region.
+REQUESTS_PER_UNIT_HOUR: Final = prices_or_usual(None).requests_per_unit_hour(Dimension.WRITE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,9 @@ from highwater.core.boosts import BoostCap, BoostRequest, Caller, Grant, Lease, 
 from highwater.core.boosts.lease import LONGEST, described_lease
 from highwater.core.boosts.request import read_id, read_minutes, read_name
 from highwater.core.errors import did_you_mean
-from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS, billed_hours, unit_hour_micro_usd
+from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS, billed_hours
 from highwater.core.plan.plan import TargetKey
+from highwater.core.prices import find_prices
 from highwater.core.scaler import ScaledPlan
 from highwater.core.units import Units
 from highwater.handlers.coordinator.call import Call, RefusedError
@@ -74,7 +75,6 @@ def check_room(more: Lease, known: TableLeases, cap: BoostCap, state: TableState
 
 
 Answer = dict[str, Any]
-_MICRO = 1_000_000
 # the least throughput that any table supports without adding partitions
 _PARTITION = Units(PARTITION_READ_UNITS, PARTITION_WRITE_UNITS)
 # AWS does not document how long adding partitions takes; docs/decisions/0009 has what is known.
@@ -90,18 +90,17 @@ def outcome_of(grants: Sequence[Grant]) -> str:
 
 def grant_documents(grants: Iterable[Grant], state: TableState, region: str) -> list[dict[str, Any]]:
     """Return the grant of each target of a request, with its limits and the price of an hour in US dollars."""
+    prices = find_prices(region, is_infrequent_access=state.described.is_infrequent_access)
     found = []
     for each in grants:
-        price = unit_hour_micro_usd(
-            region, each.asked.dimension, is_infrequent_access=state.described.is_infrequent_access
-        )
+        usd = None if prices is None else float(prices.provisioned(each.units, each.asked.dimension))
         found.append(
             described_lease(each.asked)
             | {
                 "asked": each.asked.units,
                 "units": each.units,
                 "limits": [{"code": str(code), "sentence": sentence} for code, sentence in each.limits],
-                "usd_per_hour": None if price is None else price * each.units / _MICRO,
+                "usd_per_hour": usd,
             }
         )
     return found

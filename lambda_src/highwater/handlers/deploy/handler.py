@@ -285,7 +285,10 @@ class Deployment:
         except (tables.TableRefusedError, TimeIsUpError):
             # a deletion must not fail because its permission was deleted first
             is_rollback = False
-        return response.success(teardown.lower_capacity(table, plan, *clients, patience, is_rollback=is_rollback))
+        region = event["StackId"].split(":")[3]
+        return response.success(
+            teardown.lower_capacity(table, plan, *clients, patience, region=region, is_rollback=is_rollback)
+        )
 
     def _scaled(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome:
         properties = event["ResourceProperties"]

@@ -15,7 +15,8 @@ from highwater.aws.autoscaling import read_targets, set_bounds
 from highwater.aws.cloudwatch import read_consumption
 from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableNotFoundError, TableRefusedError
 from highwater.core.names import TargetName, resource_label
-from highwater.core.plan.plan import READ_UNIT_HOUR_USD, WRITE_UNIT_HOUR_USD, Plan
+from highwater.core.plan.plan import Plan
+from highwater.core.prices import prices_or_usual
 from highwater.core.schedule.bounds import bounds_at, bounds_with, require_bounds
 from highwater.core.units import Dimension, Units
 from highwater.handlers.deploy.waiting import Patience, TimeIsUpError
@@ -86,13 +87,15 @@ def lower_capacity(
     cloudwatch: CloudWatchClient,
     patience: Patience,
     *,
+    region: str,
     is_rollback: bool = False,
 ) -> str:
     """Lower the capacity of the table and its indexes to their base floors, but not below their recent traffic.
 
     Without the scheduled actions nothing would close an open window, and without the policies nothing would scale in.
     After a rollback (*is_rollback*) nothing is lowered: the deploy never took hold, and the capacity may be from before
-    it. Nor is it where CloudWatch has no datapoint of any of the table's targets, so that nothing is known.
+    it. Nor is it where CloudWatch has no datapoint of any of the table's targets, so that nothing is known. *region* is
+    the table's, for prices.
 
     Returns:
         A sentence for CloudFormation: the capacity that was lowered, and the capacity that was not, with its cost and
@@ -102,7 +105,8 @@ def lower_capacity(
         # DescribeTable does not return the new units while capacity is being raised
         described = _wait_while(lambda seen: not seen.is_active, dynamodb, table, patience)
         if described.out_of_reach:
-            return f"capacity of {table} is left as it is: the table is {described.out_of_reach}; {_by_hand(plan)}"
+            why = f"the table is {described.out_of_reach}"
+            return f"capacity of {table} is left as it is: {why}; {_by_hand(plan, region)}"
         needed = _needed(table, plan, autoscaling, cloudwatch, patience)
         done, left = [], []
         for index, units in needed.items():
@@ -117,13 +121,13 @@ def lower_capacity(
                 continue
             if index in described.building or is_rollback:
                 why = "the deploy was rolled back" if is_rollback else "the index is being built"
-                left.append(_left(table, index, provisioned, goal, why))
+                left.append(_left(table, index, provisioned, goal, region, why))
                 continue
             try:
                 patience.until_accepted(partial(tables.set_capacity, dynamodb, table, index, goal))
                 done.append(f"{resource_label(index)} to {goal.read} RCU and {goal.write} WCU")
             except (DecreaseRefusedError, OvertakenError, TableRefusedError, TimeIsUpError) as refused:
-                left.append(_left(table, index, provisioned, goal, str(refused)))
+                left.append(_left(table, index, provisioned, goal, region, str(refused)))
         # DynamoDB rejects the deletion of a table while its capacity is being changed, while warm throughput is being
         # raised, which takes some minutes, and while an index is being built (measured by others, 2026-10)
         _wait_while(
@@ -133,18 +137,18 @@ def lower_capacity(
         return NO_TABLE
     except (TableRefusedError, TimeIsUpError) as refused:
         # the permission for a table that was replaced is deleted before the table
-        return f"capacity of {table} is left as it is: {refused}; {_by_hand(plan)}"
+        return f"capacity of {table} is left as it is: {refused}; {_by_hand(plan, region)}"
     lowered = f"lowered {', '.join(done)}" if done else "no capacity was lowered"
     return "; ".join([lowered, *left])
 
 
-def _by_hand(plan: Plan) -> str:
+def _by_hand(plan: Plan, region: str) -> str:
     """Return a sentence with the possible cost of retained capacity that could not be read, and how to lower it."""
     surplus = dict.fromkeys(Dimension, 0)
     for target in plan.targets():
         surplus[target.dimension] += bounds_with(target, target.windows).min - bounds_with(target, ()).min
     units = Units(surplus[Dimension.READ], surplus[Dimension.WRITE])
-    most = "" if units == Units(0, 0) else f"; floors of windows are up to {_cost(units)} above the base floors"
+    most = "" if units == Units(0, 0) else f"; floors of windows are up to {_cost(units, region)} above the base floors"
     return f"if the table is retained, lower its capacity with aws dynamodb update-table{most}"
 
 
@@ -176,11 +180,11 @@ def _needed(
     }
 
 
-def _left(table: str, index: str | None, provisioned: Units, goal: Units, why: str) -> str:
+def _left(table: str, index: str | None, provisioned: Units, goal: Units, region: str, why: str) -> str:
     surplus = Units(provisioned.read - goal.read, provisioned.write - goal.write)
     return (
         f"{resource_label(index)} of {table} stays at {provisioned.read} RCU and {provisioned.write} WCU, which is "
-        f"{_cost(surplus)} more than needed: {why}; lower it with aws dynamodb update-table"
+        f"{_cost(surplus, region)} more than needed: {why}; lower it with aws dynamodb update-table"
     )
 
 
@@ -191,9 +195,10 @@ def _unknown(table: str, index: str | None, provisioned: Units) -> str:
     )
 
 
-def _cost(units: Units) -> str:
-    usd = 24 * (units.read * READ_UNIT_HOUR_USD + units.write * WRITE_UNIT_HOUR_USD)
-    return f"{units.read} RCU and {units.write} WCU or {usd:.2f} USD a day (us-east-1)"
+def _cost(units: Units, region: str) -> str:
+    prices = prices_or_usual(region)
+    usd = 24 * (prices.provisioned(units.read, Dimension.READ) + prices.provisioned(units.write, Dimension.WRITE))
+    return f"{units.read} RCU and {units.write} WCU or {usd:.2f} USD a day ({prices.region})"
 
 
 def _wait_while(
