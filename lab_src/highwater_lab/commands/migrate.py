@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from highwater.core import Dimension
 from highwater_lab.commands.options import Misuse, Pairs, check_places, misuse_of_errors
 from highwater_lab.recommend.code import managed_code_of
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
-from highwater_lab.template import ListedTable, is_plan, list_tables, load_templates
+from highwater_lab.template import ListedTable, Remark, is_plan, load_templates, read_app
 
 _path = click.Path(path_type=Path)
 _TWO_DEPLOYS = (
@@ -68,8 +68,13 @@ class Migration:
         }
 
 
-def migration_of(table: ListedTable) -> Migration:
-    """Return the way of one table."""
+def migration_of(table: ListedTable, remarks: Sequence[Remark] = ()) -> Migration:
+    """Return the way of one table; none where one of the app's *remarks* names it, as code may then give it less."""
+    named = [remark.text for remark in remarks if table.name in remark.tables]
+    if named:
+        return Migration(
+            table.name, f"is left out: {'; '.join(named)}. Code made without that could lower its capacity"
+        )
     setup = table.setup
     if setup is None:
         return Migration(table.name, f"cannot be read: {table.problem}")
@@ -141,16 +146,20 @@ def migrate_command(template: Path, table: str | None, parameters: tuple[tuple[s
             "highwater recommend --code hcl prints tables with their scaling"
         )
     with misuse_of_errors():
-        listed = list_tables(load_templates(template), dict(parameters))
+        app = read_app(load_templates(template), dict(parameters))
+    listed = app.tables
     chosen = [each for each in listed if table is None or each.is_called(table)]
     if not chosen:
         names = ", ".join(each.name for each in listed) or "none"
         raise Misuse(f"there is no table {table!r}; the tables are {names}" if table else "there is no DynamoDB table")
-    migrations = [migration_of(each) for each in chosen]
+    migrations = [migration_of(each, app.remarks) for each in chosen]
+    labels = {each.name for each in chosen}
+    not_read = [each.text for each in app.remarks if not each.tables or labels & set(each.tables)]
     if as_json:
-        click.echo(json.dumps([each.document() for each in migrations]))
+        click.echo(json.dumps({"tables": [each.document() for each in migrations], "not_read": not_read}))
         return
-    click.echo("\n".join(_text(each) for each in migrations), nl=False)
+    lines = "".join(f"! {text}.\n" for text in not_read)
+    click.echo("\n".join((*map(_text, migrations), *([lines] if lines else []))), nl=False)
 
 
 def _text(migration: Migration) -> str:

@@ -155,3 +155,10 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def refuse_options(given: Mapping[str, object], where: str, of: str = "one table") -> None:
+    """Raise `Misuse` for the first option that has a value, saying what it is *of* and *where* it has no effect."""
+    for option, value in given.items():
+        if value:
+            raise Misuse(f"{option} is for {of}; remove it {where}")

@@ -23,9 +23,9 @@ from highwater_lab.commands.options import (
     check_places,
     misuse_of_errors,
     progress_bar,
+    refuse_options,
     timezone_option,
 )
-from highwater_lab.commands.rehearse_app import refuse_options
 from highwater_lab.commands.traffic_source import TrafficSource, tell_notes, traffic_options
 from highwater_lab.recommend import Candidate, Recommendation, recommend
 from highwater_lab.recommend.code import code_of
@@ -43,7 +43,7 @@ _path = click.Path(path_type=Path)
 
 
 @click.command("recommend", short_help="Find the cheapest plan that keeps throttling within a limit.")
-@traffic_options
+@traffic_options()
 @click.option(
     "--template",
     type=_path,

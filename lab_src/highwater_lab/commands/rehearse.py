@@ -1,120 +1,49 @@
-"""`highwater rehearse`: simulate a template under traffic."""
+"""`highwater rehearse`: all tables of an app, before and after a change."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
 from rich.markup import escape
 
 from highwater.cli.terminal import open_console
-from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
-from highwater_lab.commands.jobs import BoostOption, BufferOption, JobOption
-from highwater_lab.commands.options import (
-    Finite,
-    KeysOption,
-    Misuse,
-    Pairs,
-    check_places,
-    misuse_of_errors,
-    progress_bar,
-)
-from highwater_lab.commands.rehearse_app import FORMATS, refuse_options, run_for_app
-from highwater_lab.commands.traffic_source import TrafficSource, live_option, tell_notes, traffic_options
-from highwater_lab.policies.catalogue import POLICY_NAMES
-from highwater_lab.rehearse import Limits, PlannedBoost, PlannedJob, rehearse
-from highwater_lab.report.document import rehearsal_document
-from highwater_lab.report.page import write_page
-from highwater_lab.report.picture import write_picture
-from highwater_lab.report.terminal import print_rehearsal
-from highwater_lab.simulation import Buffer
-from highwater_lab.traffic import write_traffic
+from highwater_lab.commands.options import Finite, Misuse, Pairs, check_places, misuse_of_errors, progress_bar
+from highwater_lab.commands.traffic_source import TrafficSource, traffic_options
+from highwater_lab.rehearse import AppRehearsal, Limits, Passed, rehearse_app
+from highwater_lab.report.app import app_document, app_markdown, print_app
+from highwater_lab.report.app_page import write_app_page
+from highwater_lab.template import ListedApp, is_plan, load_prior, load_templates, read_app
+
+# What --against is for the state that a Terraform plan was made from
+PRIOR = "prior"
+FORMATS = ("text", "markdown", "json")
+_SYNTH_SECONDS = 600
+
 
 _FINDING = 1
 _path = click.Path(path_type=Path)
 
 
-@click.command("rehearse", short_help="Simulate a template under traffic before it is deployed.")
+@click.command("rehearse", short_help="Simulate all tables of an app, or a change of it, before it is deployed.")
 @click.argument("template", type=_path)
-@live_option
-@traffic_options
-@click.option(
-    "--all", "is_all", is_flag=True, help="Rehearse all tables of all stacks and stages, each under its own traffic."
-)
+@traffic_options(of_all=True)
 @click.option(
     "--against",
     metavar="OLD",
     help="Compare with an older app: a cdk.out folder, a template, a Terraform plan or state, or a revision of git, "
     "which is synthesized; or prior, the state that the plan TEMPLATE was made from.",
 )
-@click.option(
-    "--table", help="The template's table: its construct's path or its address or any end of them, logical id, or name."
-)
+@click.option("--table", help="Only this table: its construct's path or any end of it, logical id, or name.")
 @click.option(
     "--parameter", "parameters", type=Pairs("NAME=VALUE"), multiple=True, help="Value of a template parameter."
-)
-@click.option(
-    "--target",
-    "targets",
-    type=Pairs("LOGICAL_ID=TABLE"),
-    multiple=True,
-    help="Which table a scalable target belongs to, or TABLE/index/INDEX, where only the deployment knows.",
-)
-@click.option(
-    "--compare", default="", help=f"Further policies to simulate, separated by commas: {', '.join(POLICY_NAMES)}."
-)
-@click.option(
-    "--boost",
-    "boosts",
-    type=BoostOption(),
-    multiple=True,
-    help="A boost that a job asks for: 'write=8000 at 02:00 for 30m', every day (UTC); or at 2026-11-02T02:00, once.",
-)
-@click.option(
-    "--job",
-    "jobs",
-    type=JobOption(),
-    multiple=True,
-    help="Work that keeps to a budget beside the traffic: 'write=2000 at 02:00 for 7200000 units slow', or boosted, or "
-    "throttled; or a share, read=30%; or of several workers that share the rate, units by 6 workers.",
-)
-@click.option(
-    "--buffered",
-    "buffer",
-    type=BufferOption(),
-    help="A queue that all writes pass through, as BufferedWrites: '500 within 6h', write units a second, and the time "
-    "within which each is to be written. By default that of the template.",
-)
-@click.option(
-    "--keys",
-    type=KeysOption(),
-    multiple=True,
-    help="Distribution of requests over keys: uniform, zipf[:EXPONENT], hot:PERCENT, rolling; INDEX=... "
-    "for an index. hot:40/8 spreads the hot key over 8 shards.",
-)
-@click.option(
-    "--index-share",
-    type=Pairs("INDEX=PERCENT"),
-    multiple=True,
-    help="Units written to an index, in percent of the units written to the table; 100 by default.",
-)
-@click.option("--size-gb", type=click.IntRange(0, 1_000_000), default=0, help="Size of the table's data in GB.")
-@click.option(
-    "--new-items",
-    type=click.IntRange(0, 100),
-    default=0,
-    help="Percentage of written units that add 1 KB of new data each.",
-)
-@click.option(
-    "--table-quota",
-    type=click.IntRange(1, 10_000_000),
-    help=f"Your account's quota of units per table and index; by default AWS's {DEFAULT_TABLE_QUOTA_UNITS:,}.",
-)
-@click.option(
-    "--account-quota",
-    type=click.IntRange(1, 100_000_000),
-    help=f"Your account's quota of all provisioned units; by default AWS's {DEFAULT_ACCOUNT_QUOTA_UNITS:,}.",
 )
 @click.option(
     "--max-throttled",
@@ -135,13 +64,12 @@ _path = click.Path(path_type=Path)
 @click.option(
     "--fail-on-unknown",
     is_flag=True,
-    help="With --all or --against: exit status 1 if a table is unknown, as it has no traffic or cannot be read.",
+    help="Exit status 1 if a table is unknown, as it has no traffic or cannot be read.",
 )
 @click.option(
     "--cheapest-within",
     type=Finite(0, 100),
-    help="With --all or --against: also search for each table's cheapest plan that throttles at most this percentage, "
-    "which takes minutes.",
+    help="Also search for each table's cheapest plan that throttles at most this percentage, which takes minutes.",
 )
 @click.option(
     "--format",
@@ -149,29 +77,16 @@ _path = click.Path(path_type=Path)
     type=click.Choice(FORMATS),
     default="text",
     show_default=True,
-    help="With --all or --against: how to print. Markdown is for a comment on a pull request.",
+    help="How to print. Markdown is for a comment on a pull request.",
 )
 @click.option("--html", type=_path, help="Write the report to this HTML file.")
-@click.option("--png", type=_path, help="Draw the capacity and the throttling to this PNG file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def rehearse_command(
     template: Path,
     source: TrafficSource,
-    is_all: bool,
     against: str | None,
     table: str | None,
     parameters: tuple[tuple[str, str], ...],
-    targets: tuple[tuple[str, str], ...],
-    compare: str,
-    boosts: tuple[PlannedBoost, ...],
-    jobs: tuple[PlannedJob, ...],
-    buffer: Buffer | None,
-    keys: tuple[tuple[str | None, object], ...],
-    index_share: tuple[tuple[str, str], ...],
-    size_gb: int,
-    new_items: int,
-    table_quota: int | None,
-    account_quota: int | None,
     max_throttled: float | None,
     max_cost: float | None,
     max_throttled_rise: float | None,
@@ -180,33 +95,26 @@ def rehearse_command(
     cheapest_within: float | None,
     form: str,
     html: Path | None,
-    png: Path | None,
     as_json: bool,
 ) -> None:
-    """Simulate TEMPLATE, a cdk.out folder, a CloudFormation template or a Terraform plan, under traffic.
+    """Simulate all tables of TEMPLATE, a cdk.out folder, a CloudFormation template or a Terraform plan, under traffic.
 
-    A plan or state of Terraform or OpenTofu is given as terraform show -json prints it.
-
-    Shows how much is throttled, when and why, and the cost, for the template's own scaling and for each policy in
-    --compare. Give the traffic with --traffic or --scenario, or with --live-table, which reads the past traffic of a
-    live table. --table chooses one of several tables of the template.
-
-    \b
-    highwater rehearse cdk.out --scenario step --compare native:50,on-demand,clairvoyant
-    highwater rehearse cdk.out --live-table orders --days 14 --save orders.csv --html report.html
-    highwater rehearse cdk.out --table Shop/Orders --traffic orders.csv --max-throttled 0.1 --max-cost 900
-
-    With --all, the tables of the whole app are rehearsed; with --against, what they cost and throttle is compared with
-    an older app. The traffic is then a file or a folder with all tables, as highwater traffic fetch --all writes it. A
-    table that cannot be read, or has no traffic, counts as unknown.
+    Each table has its own traffic, from a file or a folder with all tables, as highwater traffic fetch --all writes it,
+    or from CloudWatch with --live. Shows what each costs and throttles; with --against, what a change makes of that. A
+    table that cannot be read, or has no traffic, counts as unknown. What the template declares and is not read, such as
+    a scaling plan, is named, and what it concerns is unknown where it differs.
 
     \b
-    highwater rehearse cdk.out --all --traffic traffic
+    highwater rehearse cdk.out --traffic traffic
     highwater rehearse cdk.out --against main --traffic traffic --format markdown --max-cost-rise 100
     highwater rehearse plan.json --against prior --traffic traffic
 
+    highwater simulate is for one table: with scenarios, other policies, jobs, boosts and pictures.
+
     Exit status: 0 fine, 1 a limit is exceeded, or writes wait for the drain time of their queue or longer, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
+    if against is None and (max_throttled_rise is not None or max_cost_rise is not None):
+        raise Misuse("--max-throttled-rise and --max-cost-rise compare with an older app; give it with --against")
     limits = Limits(
         max_throttled_percent=max_throttled,
         max_cost_per_month=max_cost,
@@ -214,104 +122,162 @@ def rehearse_command(
         max_cost_rise=max_cost_rise,
         fails_on_unknown=fail_on_unknown,
     )
-    if is_all or against is not None:
-        if is_all and table is not None:
-            raise Misuse("give either --all or --table")
-        if against is None and (max_throttled_rise is not None or max_cost_rise is not None):
-            raise Misuse("--max-throttled-rise and --max-cost-rise compare with an older app; give it with --against")
-        for_one = {
-            **{"--compare": compare, "--boost": boosts, "--job": jobs, "--buffered": buffer, "--keys": keys},
-            **{
-                "--index-share": index_share,
-                "--target": targets,
-                "--size-gb": size_gb,
-                "--new-items": new_items,
-                "--table-quota": table_quota,
-            },
-            **{"--account-quota": account_quota, "--save": source.save, "--png": png},
-        }
-        refuse_options(for_one, "beside --all and --against")
-        is_exceeded = run_for_app(
-            template,
-            source,
-            limits,
-            against=against,
-            table=table,
-            parameters=dict(parameters),
-            cheapest_within=cheapest_within,
-            form="json" if as_json else form,
-            page=html,
-        )
-        if is_exceeded:
-            raise click.exceptions.Exit(_FINDING)
-        return
-    refuse_options(
-        {
-            "--max-throttled-rise": max_throttled_rise is not None,
-            "--max-cost-rise": max_cost_rise is not None,
-            "--fail-on-unknown": fail_on_unknown,
-            "--cheapest-within": cheapest_within is not None,
-            "--format": form != "text",
-        },
-        "without --all and --against",
-        "all tables",
+    is_exceeded = run_for_app(
+        template,
+        source,
+        limits,
+        against=against,
+        table=table,
+        parameters=dict(parameters),
+        cheapest_within=cheapest_within,
+        form="json" if as_json else form,
+        page=html,
     )
-    check_places(
-        {"TEMPLATE": template, **source.inputs},
-        {"--save": source.save, "--html": html, "--png": png},
-    )
-    with misuse_of_errors():
-        traffic = source.read_traffic(likely_table=table)
-        with progress_bar("rehearsing") as progress:
-            rehearsal = rehearse(
-                template,
-                traffic,
-                table=table,
-                likely_table=source.live_table,
-                parameters=dict(parameters),
-                targets=dict(targets),
-                compare=[name.strip() for name in compare.split(",")] if compare else [],
-                boosts=boosts,
-                jobs=jobs,
-                buffer=buffer,
-                keys=dict(keys),  # type: ignore[arg-type] # KeysOption returns key distributions
-                write_share_percent={index: _parse_percent(text) for index, text in index_share},
-                size_gb=size_gb,
-                new_items_percent=new_items,
-                table_quota_units=table_quota,
-                account_quota_units=account_quota,
-                timing=source.timing(),
-                region=source.table_region,
-                price_region=source.price_region,
-                prices_file=source.prices_file,
-                commitments=source.commitments,
-                has_config_recorder=source.config_recorder,
-                progress=progress,
-            )
-        if source.save is not None:
-            write_traffic(traffic, source.save)
-        if html is not None:
-            write_page(rehearsal, html, limits.passed(rehearsal))
-        if png is not None:
-            write_picture(rehearsal, png)
-    tell_notes(traffic)
-    exceeded = limits.passed(rehearsal)
-    if as_json:
-        document = rehearsal_document(rehearsal) | {"passed": [limit.what for limit in exceeded]}
-        click.echo(json.dumps(document))
-    else:
-        console = open_console()
-        print_rehearsal(rehearsal, console)
-        for file in (source.save, html, png):
-            if file is not None:
-                console.print(f"written: {file}", highlight=False, markup=False)
-        for limit in exceeded:
-            console.print(f"[red]✗[/] {escape(limit.text)}", highlight=False)
-    if exceeded:
+    if is_exceeded:
         raise click.exceptions.Exit(_FINDING)
 
 
-def _parse_percent(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) > 10_000:
-        raise Misuse(f"--index-share: {text!r} is not a percentage; give a whole number from 0 to 10,000")
-    return int(text)
+def run_for_app(
+    template: Path,
+    source: TrafficSource,
+    limits: Limits,
+    *,
+    against: str | None,
+    table: str | None,
+    parameters: Mapping[str, str],
+    cheapest_within: float | None,
+    form: str,
+    page: Path | None,
+) -> bool:
+    """Rehearse all tables of an app and print the result; return whether a limit is exceeded.
+
+    Args:
+        template: The app's `cdk.out` folder, a template, or a Terraform plan.
+        source: The traffic.
+        limits: What may not be exceeded.
+        against: The old app: a folder, a template, a Terraform plan or state, `prior` for the state that the plan in
+            *template* was made from, or a revision of git, which is synthesized; `None` for none.
+        table: The end of the path, or another name, of the only table to rehearse; `None` for all.
+        parameters: Values of template parameters, of both apps.
+        cheapest_within: The highest percentage of throttled units of a cheapest plan to search for, `None` for none.
+        form: `text`, `markdown` or `json`.
+        page: The HTML file to write, `None` for none.
+
+    Raises:
+        Misuse: The apps or the traffic cannot be read, or nothing is left to rehearse.
+    """
+    check_places({"TEMPLATE": template, **source.inputs}, {"--html": page})
+    with misuse_of_errors():
+        templates = {"after": load_templates(template)}
+        if against == PRIOR and is_plan(template):
+            templates["before"] = load_prior(template)
+        elif against is not None:
+            if is_plan(template) and not Path(against).exists():
+                raise Misuse(
+                    f"--against {against}: is no file, and no plan of Terraform is made of a revision of git; compare "
+                    "with the state that the plan was made from: --against prior"
+                )
+            with _old_app(against) as old:
+                templates["before"] = load_templates(old)
+        apps = {which: read_app(each, parameters) for which, each in templates.items()}
+        if not any(each.tables or each.remarks for each in apps.values()):
+            raise Misuse(f"{template}: no DynamoDB table, so there is nothing to rehearse")
+        if table is not None:
+            apps = _called(table, apps)
+        traffic_of = source.read_traffic_of_tables()
+        with progress_bar("rehearsing") as progress:
+            app = rehearse_app(
+                apps["after"],
+                traffic_of,
+                before=apps.get("before"),
+                against=against or "",
+                conditions=source.conditions(),
+                cheapest_within=cheapest_within,
+                progress=progress,
+            )
+        exceeded = limits.passed_by_app(app)
+        if page is not None:
+            write_app_page(app, page, exceeded)
+    _print(app, exceeded, form, page)
+    return bool(exceeded)
+
+
+def _called(name: str, apps: Mapping[str, ListedApp]) -> dict[str, ListedApp]:
+    """Return each app with the tables alone that people may mean by a name; raises `Misuse` if neither has one.
+
+    What is paid for beside the tables is left out, and so is what was not read of other tables.
+    """
+    kept = {}
+    for which, app in apps.items():
+        tables = tuple(table for table in app.tables if table.is_called(name))
+        names = {table.name for table in tables}
+        remarks = tuple(each for each in app.remarks if not each.tables or names & set(each.tables))
+        kept[which] = ListedApp(tables=tables, remarks=remarks)
+    if not any(app.tables for app in kept.values()):
+        listed = ", ".join(sorted({table.name for app in apps.values() for table in app.tables}))
+        raise Misuse(f"there is no table {name!r}; the tables are {listed}")
+    return kept
+
+
+def _print(app: AppRehearsal, exceeded: Sequence[Passed], form: str, page: Path | None) -> None:
+    if form == "json":
+        click.echo(json.dumps(app_document(app, exceeded)))
+    elif form == "markdown":
+        click.echo(app_markdown(app, exceeded), nl=False)
+    else:
+        console = open_console()
+        print_app(app, console)
+        if page is not None:
+            console.print(f"written: {page}", highlight=False, markup=False)
+        for limit in exceeded:
+            console.print(f"[red]✗[/] {escape(limit.text)}", highlight=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def _old_app(against: str) -> Iterator[Path]:
+    """Yield the folder or template of the old app; a revision of git is synthesized, and removed afterwards."""
+    if Path(against).exists():
+        yield Path(against)
+        return
+    no_folder = f"--against {against}: is neither a folder or template nor a revision of git"
+    commit = _run(["git", "rev-parse", "--verify", "--quiet", "--end-of-options", f"{against}^{{commit}}"], no_folder)
+    here = _run(["git", "rev-parse", "--show-prefix"], no_folder)
+    with tempfile.TemporaryDirectory(prefix="highwater-") as folder:
+        tree, out = Path(folder) / "tree", Path(folder) / "cdk.out"
+        _run(["git", "worktree", "add", "--detach", "--quiet", str(tree), commit], no_folder)
+        try:
+            _lend(tree / here)
+            _run([_cdk(), "synth", "--quiet", "--output", str(out)], f"--against {against}: cdk synth", tree / here)
+            yield out
+        finally:
+            _run(["git", "worktree", "remove", "--force", str(tree)], f"--against {against}")
+
+
+def _lend(place: Path) -> None:
+    """Link what is installed beside the app, and is not in its repository, into the folder of the old app."""
+    for name in (".venv", "venv", "node_modules"):
+        own = Path.cwd() / name
+        if own.is_dir() and place.is_dir() and not (place / name).exists():
+            (place / name).symlink_to(own)
+
+
+def _cdk() -> str:
+    """Return the CDK CLI: the project's own, or that on the path."""
+    own = [folder / "node_modules" / ".bin" for folder in (Path.cwd(), *Path.cwd().parents)]
+    path = os.pathsep.join([*(str(folder) for folder in own if folder.is_dir()), os.environ.get("PATH", "")])
+    found = shutil.which("cdk", path=path)
+    if found is None:
+        raise Misuse("--against: the CDK CLI is not found, so a revision cannot be synthesized; npm install aws-cdk")
+    return found
+
+
+def _run(command: Sequence[str], what: str, folder: Path | None = None) -> str:
+    """Return what a command prints; raise `Misuse` with the last line of what it complains of."""
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=_SYNTH_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as failed:
+        raise Misuse(f"{what}: {failed}") from failed
+    if done.returncode != 0:
+        lines = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        raise Misuse(f"{what}: {lines[-1]}" if lines else what)
+    return done.stdout.strip()

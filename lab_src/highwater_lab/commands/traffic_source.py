@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,11 +17,13 @@ from highwater.cli.durations import DurationType
 from highwater.cli.terminal import say
 from highwater.core import Dimension
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
-from highwater_lab.services.prices import DEFAULT_REGION, Commitments, Prices, load_prices
+from highwater_lab.rehearse import Conditions
+from highwater_lab.services.prices import Commitments, Prices
 from highwater_lab.services.timing import Timing
-from highwater_lab.template import ListedTable
+from highwater_lab.template import ListedTable, list_tables, load_templates
 from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, fetch_traffic, read_traffic, read_traffic_by_table
 from highwater_lab.traffic import scenario as make_scenario
+from highwater_lab.traffic.text import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from boto3 import Session
@@ -34,13 +36,10 @@ class TrafficSource:
     """The values of a command's traffic options; `traffic_options` documents each."""
 
     traffic_file: Path | None
-    traffic_table: str | None
     scenario: str | None
-    live_table: str | None
     region: str | None
     profile: str | None
     days: int | None
-    save: Path | None
     units_are: str
     scale: float
     mean: float | None
@@ -55,6 +54,11 @@ class TrafficSource:
     reserved_write: int
     savings_plan: bool
     config_recorder: bool
+    # of one table
+    traffic_table: str | None = None
+    live_table: str | None = None
+    save: Path | None = None
+    # of all tables
     is_live: bool = False
 
     @property
@@ -95,8 +99,6 @@ class TrafficSource:
                 there is nothing to simulate.
             TrafficError: The file or the table has no usable traffic.
         """
-        if self.is_live:
-            raise Misuse("--live is for all tables of an app; give --live-table NAME for one")
         self._check_options("--live-table NAME")
         unscaled = self._unscaled(likely_table)
         traffic = self._moved(unscaled)
@@ -105,6 +107,24 @@ class TrafficSource:
         if traffic.is_idle and not unscaled.is_idle:
             raise Misuse(f"traffic {traffic.name} has no requests after scaling, so there is nothing to simulate")
         return traffic
+
+    def read_traffic_of_table(self, template: Path, table: str | None, parameters: Mapping[str, str]) -> Traffic:
+        """The traffic of one table of *template*, as `read_traffic`.
+
+        Of a file or folder of several tables, that of the table, by any name by which `ListedTable` knows it.
+
+        Raises:
+            Misuse: As `read_traffic`.
+            TemplateError: The template cannot be read.
+            TrafficError: As `read_traffic`.
+        """
+        likely = table
+        if self.traffic_file is not None and self.traffic_table is None and self.traffic_file != STANDARD_INPUT:
+            listed = list_tables(load_templates(template), parameters)
+            chosen = [each for each in listed if table is None or each.is_called(table)]
+            if len(chosen) == 1:
+                likely = chosen[0].name_among(read_traffic_by_table(self.traffic_file)) or table
+        return self.read_traffic(likely_table=likely)
 
     def read_traffic_of_tables(self) -> Callable[[ListedTable], Traffic | None]:
         """Return a function that finds the traffic of each table of an app, `None` for one without.
@@ -115,11 +135,7 @@ class TrafficSource:
             Misuse: Neither `--traffic` nor `--scenario` is given, or an option does not fit the source.
             TrafficError: A file has no usable traffic.
         """
-        if self.live_table is not None:
-            raise Misuse("--live-table is for one table; give --live for all")
         self._check_options("--live")
-        if self.traffic_table is not None:
-            raise Misuse("--traffic-table is for one table; remove it")
         if self.is_live:
             return self._live_traffic()
         if self.traffic_file is None:
@@ -175,8 +191,20 @@ class TrafficSource:
 
         Raises `PriceError`.
         """
-        prices = load_prices(self.price_region or region or self.table_region or DEFAULT_REGION, self.prices_file)
-        return prices.committed(self.commitments, has_config_recorder=self.config_recorder)
+        return self.conditions().prices(region)
+
+    def conditions(self, *, table_quota: int | None = None, account_quota: int | None = None) -> Conditions:
+        """The conditions of a simulation that these options say, with an account's quotas of units."""
+        return Conditions(
+            timing=self.timing(),
+            price_region=self.price_region,
+            region=self.table_region,
+            prices_file=self.prices_file,
+            commitments=self.commitments,
+            has_config_recorder=self.config_recorder,
+            table_quota_units=table_quota,
+            account_quota_units=account_quota,
+        )
 
     def timing(self) -> Timing:
         """The delays of the AWS services."""
@@ -231,13 +259,10 @@ _OPTIONS = (
         help="File of units per bin: CSV, CloudWatch's CSV or JSON, Parquet, a folder of them, - for standard input. "
         "See docs/rehearse.md.",
     ),
-    click.option("--traffic-table", metavar="NAME", help="The table to read from a file or folder of several."),
     click.option("--scenario", type=click.Choice(SCENARIOS), help="Use synthetic traffic instead."),
-    click.option("--live-table", help="Use the past traffic of a live table from CloudWatch instead (about $0.01)."),
-    click.option("--region", help="Region of --live-table. By default AWS_REGION, or that of your AWS configuration."),
-    click.option("--profile", help="Profile of your AWS configuration for --live-table. By default AWS_PROFILE."),
-    click.option("--days", type=click.IntRange(1, 455), help="Number of past days for --live-table. [default: 14]"),
-    click.option("--save", type=_path, help="Write the traffic to this CSV file, for later use with --traffic."),
+    click.option("--region", help="Region of live tables. By default AWS_REGION, or that of your AWS configuration."),
+    click.option("--profile", help="Profile of your AWS configuration for live tables. By default AWS_PROFILE."),
+    click.option("--days", type=click.IntRange(1, 455), help="Number of past days of live tables. [default: 14]"),
     click.option(
         "--as",
         "units_are",
@@ -270,7 +295,7 @@ _OPTIONS = (
     ),
     click.option(
         "--price-region",
-        help="Region whose prices apply. By default the template's own, that of --live-table, or us-east-1.",
+        help="Region whose prices apply. By default the template's own, that of a live table, or us-east-1.",
     ),
     click.option(
         "--prices", "prices_file", type=_path, help="Use the prices in this JSON file; `highwater prices` makes one."
@@ -294,30 +319,38 @@ _OPTIONS = (
         help="AWS Config records the account continuously: each change of capacity costs configuration items.",
     ),
 )
-
-
-live_option = click.option(
-    "--live",
-    "is_live",
-    is_flag=True,
-    help="With --all or --against: use every table's past traffic from CloudWatch (about $0.01 each).",
+_OF_ONE = (
+    click.option("--traffic-table", metavar="NAME", help="The table to read from a file or folder of several."),
+    click.option("--live-table", help="Use the past traffic of a live table from CloudWatch instead (about $0.01)."),
+    click.option("--save", type=_path, help="Write the traffic to this CSV file, for later use with --traffic."),
+)
+_OF_ALL = (
+    click.option(
+        "--live",
+        "is_live",
+        is_flag=True,
+        help="Use the past traffic of every table from CloudWatch instead (about $0.01 each).",
+    ),
 )
 
 
-def traffic_options(command: Callable[..., object]) -> Callable[..., object]:
+def traffic_options(*, of_all: bool = False) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Add the options for the source of traffic to a command; it gets them as one argument, `source`.
 
-    `live_option` is added by itself, above these, to a command that may be for all tables.
+    They are for one table, or with *of_all* for all tables of an app.
     """
 
-    @functools.wraps(command)
-    def with_source(**given: Any) -> object:
-        names = [each.name for each in fields(TrafficSource) if each.name in given]
-        return command(source=TrafficSource(**{name: given.pop(name) for name in names}), **given)
+    def add(command: Callable[..., object]) -> Callable[..., object]:
+        @functools.wraps(command)
+        def with_source(**given: Any) -> object:
+            names = [each.name for each in fields(TrafficSource) if each.name in given]
+            return command(source=TrafficSource(**{name: given.pop(name) for name in names}), **given)
 
-    for option in reversed(_OPTIONS):
-        with_source = option(with_source)
-    return with_source
+        for option in reversed((*_OPTIONS[:1], *(_OF_ALL if of_all else _OF_ONE), *_OPTIONS[1:])):
+            with_source = option(with_source)
+        return with_source
+
+    return add
 
 
 def tell_notes(traffic: Traffic) -> None:

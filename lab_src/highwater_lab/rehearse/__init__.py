@@ -2,20 +2,22 @@
 
 from highwater_lab.rehearse.app import (
     AppRehearsal,
-    Cheapest,
     FixedCost,
-    Outcome,
     TableChange,
     TableRehearsal,
+    UnreadChange,
     rehearse_app,
 )
+from highwater_lab.rehearse.conditions import Conditions
 from highwater_lab.rehearse.jobs import PlannedBoost, PlannedJob
 from highwater_lab.rehearse.limits import Limits, Passed
-from highwater_lab.rehearse.rehearsal import Rehearsal, RehearsalError, rehearse
+from highwater_lab.rehearse.outcome import Cheapest, Outcome
+from highwater_lab.rehearse.rehearsal import Rehearsal, RehearsalError, Workload, rehearse
 
 __all__ = [
     "AppRehearsal",
     "Cheapest",
+    "Conditions",
     "FixedCost",
     "Limits",
     "Outcome",
@@ -26,6 +28,8 @@ __all__ = [
     "RehearsalError",
     "TableChange",
     "TableRehearsal",
+    "UnreadChange",
+    "Workload",
     "rehearse",
     "rehearse_app",
 ]

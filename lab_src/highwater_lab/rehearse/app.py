@@ -6,11 +6,9 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
-from pathlib import Path
 
 from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
@@ -18,13 +16,15 @@ from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
 from highwater_lab.recommend.search import recommend
+from highwater_lab.rehearse.conditions import Conditions
+from highwater_lab.rehearse.outcome import Cheapest, Outcome
 from highwater_lab.rehearse.rehearsal import assumptions
-from highwater_lab.services.billing import HOURS_PER_MONTH, hourly_units, scaler_items
-from highwater_lab.services.prices import DEFAULT_REGION, NO_COMMITMENTS, Commitments, Prices, load_prices
+from highwater_lab.services.billing import HOURS_PER_MONTH, scaler_items
+from highwater_lab.services.prices import NO_COMMITMENTS, Commitments, Prices
 from highwater_lab.services.timing import Timing
-from highwater_lab.simulation import QueueRun, ResourceSetup, Run, TableSetup
+from highwater_lab.simulation import ResourceSetup, TableSetup
 from highwater_lab.simulation.simulator import mark_price
-from highwater_lab.template import ListedTable
+from highwater_lab.template import ListedApp, ListedTable, Remark, RemarkKind
 from highwater_lab.traffic import Traffic
 
 
@@ -37,89 +37,22 @@ class TableChange(StrEnum):
     UNCHANGED = "unchanged"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What one declaration of a table's capacity costs and throttles.
-
-    Attributes:
-        cost_per_month: USD a month, without one-time charges.
-        warm_up: The one-time charge for raising high-water marks, in USD; of a table that was there before, above
-            the marks that it had.
-        config_items_per_month: The number of items that AWS Config records of tables and alarms, at most.
-        config_per_month: Their cost, USD a month.
-        has_config_recorder: Whether AWS Config records: only then is this a part of *cost_per_month*.
-        demanded_units: Units that were requested in the rehearsed time.
-        throttled_units: Units of them that were throttled.
-        throttled_minutes: The number of minutes with throttling.
-        worst_at: The minute that throttles most, UTC; `None` if none does.
-        hourly: By dimension the provisioned units of each clock hour that reserved capacity may cover.
-        unit_hour: By dimension the price of one of these unit-hours in USD.
-        queue: How long writes waited in the table's queue, `None` without one.
-    """
-
-    cost_per_month: float
-    warm_up: float
-    demanded_units: float
-    throttled_units: float
-    throttled_minutes: int
-    worst_at: datetime | None
-    config_items_per_month: float = 0.0
-    config_per_month: float = 0.0
-    has_config_recorder: bool = False
-    hourly: Mapping[Dimension, tuple[int, ...]] = field(default_factory=dict)
-    unit_hour: Mapping[Dimension, float] = field(default_factory=dict)
-    queue: QueueRun | None = None
-
-    @classmethod
-    def of_run(cls, run: Run, reservable: Mapping[Dimension, float] | None = None) -> Outcome:
-        """Return the outcome of a simulated run.
-
-        *reservable* has the price of a unit-hour for each dimension that reserved capacity may cover, by default none.
-        """
-        unit_hour = reservable or {}
-        peaks = ((target.dimension, target.hour_peaks) for target in run.targets)
-        worst = run.worst_minute()
-        return cls(
-            cost_per_month=run.bill.per_month,
-            warm_up=run.bill.warm_up,
-            demanded_units=run.demanded_units,
-            throttled_units=run.throttled_units,
-            throttled_minutes=len(run.throttled_minutes()),
-            worst_at=None if worst is None else run.start + timedelta(minutes=worst[0]),
-            config_items_per_month=run.bill.config_items_per_month,
-            config_per_month=run.bill.config_per_month,
-            has_config_recorder=run.bill.has_config_recorder,
-            hourly={each: hours for each, hours in hourly_units(peaks).items() if each in unit_hour},
-            unit_hour=unit_hour,
-            queue=run.queue,
-        )
-
-    @property
-    def throttled_percent(self) -> float:
-        """The percentage of requested units that are throttled; 0 where nothing is requested."""
-        return 100 * self.throttled_units / self.demanded_units if self.demanded_units else 0.0
-
-
 @dataclass(frozen=True, slots=True)
-class Cheapest:
-    """The cheapest plan that `recommend` finds within a limit, or the one that throttles least if none is.
+class UnreadChange:
+    """A part of an app that is not read, and that differs between the two apps.
 
     Attributes:
-        summary: The plan in a few words.
-        cost_per_month: USD a month.
-        throttled_percent: The percentage of requested units that it throttles.
-        limit_percent: The limit of that percentage.
+        remark: What is said of it.
+        change: How it differs.
     """
 
-    summary: str
-    cost_per_month: float
-    throttled_percent: float
-    limit_percent: float
+    remark: Remark
+    change: TableChange
 
     @property
-    def is_within_limit(self) -> bool:
-        """Whether it keeps the limit; if not, no plan does."""
-        return self.throttled_percent <= self.limit_percent
+    def text(self) -> str:
+        """The change in a sentence without a period."""
+        return f"{self.remark.text}; it is {self.change}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +127,9 @@ class AppRehearsal:
         commitments: What was bought before. Reserved capacity is subtracted from the sums of an app, as its tables
             share it, and not from the costs of single tables.
         fixed: What is paid for beside the tables; it is part of the sums.
+        remarks: What of the new app was not read, or contradicts itself.
+        unread: What is not read and differs from the old app. Tables that it names are unknown; where it names none,
+            any table of its stack may differ, so that the sums of its stage are not known.
     """
 
     tables: tuple[TableRehearsal, ...]
@@ -202,6 +138,8 @@ class AppRehearsal:
     prices: str
     commitments: Commitments = NO_COMMITMENTS
     fixed: tuple[FixedCost, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    unread: tuple[UnreadChange, ...] = ()
 
     def changed(self) -> tuple[TableRehearsal, ...]:
         """Return the known tables whose declaration differs, the greatest difference of the cost first.
@@ -219,9 +157,9 @@ class AppRehearsal:
         return tuple(each for each in self.fixed if not self.against or each.before != each.after)
 
     def differs(self) -> bool:
-        """Whether any table, also an unknown one, or fixed cost differs; true if the app is not compared."""
+        """Whether a table, also an unknown one, fixed cost or unread part differs; true if the app is not compared."""
         is_same = all(table.change is TableChange.UNCHANGED for table in self.tables)
-        return not self.against or not is_same or bool(self.fixed_changed())
+        return not self.against or not is_same or bool(self.fixed_changed()) or bool(self.unread)
 
     def unknown(self) -> tuple[TableRehearsal, ...]:
         """Return the tables of which nothing is known."""
@@ -233,12 +171,16 @@ class AppRehearsal:
             self,
             tables=tuple(table for table in self.tables if table.stage == stage),
             fixed=tuple(each for each in self.fixed if each.stage == stage),
+            remarks=tuple(each for each in self.remarks if each.stage == stage),
+            unread=tuple(each for each in self.unread if each.remark.stage == stage),
         )
 
     @property
     def stages(self) -> tuple[str, ...]:
         """The stages in the order of their names; an empty name stands for stacks outside of stages."""
-        return tuple(sorted({table.stage for table in self.tables} | {each.stage for each in self.fixed}))
+        stages = {each.stage for each in self.tables} | {each.stage for each in self.fixed}
+        stages |= {each.stage for each in self.remarks} | {each.remark.stage for each in self.unread}
+        return tuple(sorted(stages))
 
     @property
     def before(self) -> Outcome | None:
@@ -388,18 +330,12 @@ def is_same_capacity(one: TableSetup, other: TableSetup) -> bool:
 
 
 def rehearse_app(
-    after: Sequence[ListedTable],
+    after: ListedApp,
     traffic_of: Callable[[ListedTable], Traffic | None],
     *,
-    before: Sequence[ListedTable] | None = None,
+    before: ListedApp | None = None,
     against: str = "",
-    timing: Timing | None = None,
-    price_region: str | None = None,
-    prices_file: Path | None = None,
-    commitments: Commitments = NO_COMMITMENTS,
-    has_config_recorder: bool = False,
-    fixed: Mapping[tuple[str, str], int] | None = None,
-    fixed_before: Mapping[tuple[str, str], int] | None = None,
+    conditions: Conditions = Conditions(),  # noqa: B008 - a value
     cheapest_within: float | None = None,
     processes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -407,17 +343,11 @@ def rehearse_app(
     """Rehearse every table of an app, and of the app before a change.
 
     Args:
-        after: The tables of the app.
+        after: The app.
         traffic_of: Returns a table's traffic, `None` if it is not known: the table then counts as unknown.
-        before: The tables of the old app; `None` to compare with nothing.
+        before: The old app; `None` to compare with nothing.
         against: The name of the old app in reports; needed with *before*.
-        timing: The delays of the AWS services; by default those of `Timing`.
-        price_region: The region whose prices are used; by default each table's own, or us-east-1 if it is unknown.
-        prices_file: The file of prices; by default the lab's.
-        commitments: Reserved capacity, which the tables share, and savings plans. By default none.
-        has_config_recorder: Whether AWS Config records each change of tables and alarms. By default it does not.
-        fixed: By stage and `alarm` or `scaler` how many there are, as `count_fixed` returns it. By default none.
-        fixed_before: The same of the old app.
+        conditions: The delays of AWS, and the prices. Reserved capacity is shared by the tables.
         cheapest_within: The highest percentage of throttled units of the cheapest plan that is searched for; by
             default none is. A search simulates tens of plans.
         processes: How many processes simulate at once, 1 or more; by default one for each processor.
@@ -426,19 +356,21 @@ def rehearse_app(
     Raises:
         PriceError: The prices cannot be read, or the file has none of a region.
     """
-    new = {table.name: table for table in after}
-    old = {table.name: table for table in before or ()}
-    # reserved capacity is shared by all tables, and so subtracted from their sum
-    savings_plan = Commitments(has_savings_plan=commitments.has_savings_plan)
-    prices_of = cache(
-        lambda region: load_prices(region, prices_file).committed(savings_plan, has_config_recorder=has_config_recorder)
-    )
+    new = {table.name: table for table in after.tables}
+    old = {table.name: table for table in before.tables} if before is not None else {}
+    unread = () if before is None else unread_changes(before, after)
+    # reserved capacity is subtracted from the sum of the tables
+    each_alone = conditions.without_reserved()
+    prices_of = cache(each_alone.prices)
     known: list[_Work] = []
     tables: dict[str, TableRehearsal] = {}
     spans: list[Traffic] = []
     for name in sorted(new.keys() | old.keys()):
         pair = (old.get(name), new.get(name))
         tables[name] = _listed(name, *pair, is_compared=before is not None)
+        named = [each.text for each in unread if name in each.remark.tables]
+        if named:
+            tables[name] = replace(tables[name], change=TableChange.CHANGED, unknown="; ".join(named))
         if tables[name].unknown:
             continue
         table = pair[1] or pair[0]
@@ -452,8 +384,8 @@ def rehearse_app(
         spans.append(traffic)
         notes = (*tables[name].notes, *assumptions(setups[1] or setups[0], traffic), *traffic.notes)
         tables[name] = replace(tables[name], notes=tuple(dict.fromkeys(notes)), is_idle=traffic.is_idle)
-        prices = prices_of(price_region or (table.setup and table.setup.region) or DEFAULT_REGION)
-        known.append(_Work(tables[name], traffic, timing or Timing(), prices, cheapest_within))
+        prices = prices_of(table.setup and table.setup.region)
+        known.append(_Work(tables[name], traffic, conditions.timing, prices, cheapest_within))
     for done, each in enumerate(_run_all(known, processes), 1):
         tables[each.name] = each
         if progress is not None:
@@ -463,9 +395,29 @@ def rehearse_app(
         against=against if before is not None else "",
         traffic=_span(spans),
         prices="; ".join(sorted({each.prices.name for each in known})),
-        commitments=commitments,
-        fixed=_fixed(fixed or {}, fixed_before or {}, prices_of(price_region or DEFAULT_REGION)),
+        commitments=conditions.commitments,
+        fixed=_fixed(after.fixed, after.fixed if before is None else before.fixed, prices_of(None)),
+        remarks=after.remarks,
+        unread=unread,
     )
+
+
+def unread_changes(before: ListedApp, after: ListedApp) -> tuple[UnreadChange, ...]:
+    """Return what is not read and differs between two apps, in the order of the new one."""
+    old, new = (
+        {remark.key: remark for remark in app.remarks if remark.kind is RemarkKind.NOT_READ} for app in (before, after)
+    )
+    changes = []
+    for key in dict.fromkeys((*new, *old)):
+        one, other = old.get(key), new.get(key)
+        if one is None and other is not None:
+            changes.append(UnreadChange(other, TableChange.ADDED))
+        elif other is None and one is not None:
+            changes.append(UnreadChange(one, TableChange.REMOVED))
+        elif one is not None and other is not None and one.content != other.content:
+            tables = tuple(dict.fromkeys((*one.tables, *other.tables))) if one.tables and other.tables else ()
+            changes.append(UnreadChange(replace(other, tables=tables), TableChange.CHANGED))
+    return tuple(changes)
 
 
 def _fixed(

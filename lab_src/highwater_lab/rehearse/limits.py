@@ -74,8 +74,18 @@ class Limits:
             ]
             exceeded += [replace(each, text=f"{table.name}: {each.text}", where=table.name) for each in own]
         for stage in app.stages:
+            exceeded += self._unread_of(app.in_stage(stage), stage)
             exceeded += self._cost_rise_of(app.in_stage(stage), stage)
         return tuple(exceeded)
+
+    def _unread_of(self, app: AppRehearsal, stage: str) -> list[Passed]:
+        """Return what differs and is not read, if a limit of cost or throttling depends on it."""
+        limits = (self.max_throttled_percent, self.max_cost_per_month, self.max_throttled_rise, self.max_cost_rise)
+        if all(limit is None for limit in limits):
+            return []
+        of = f"{stage}: " if stage else ""
+        kept = "; whether the limits are kept is not known"
+        return [Passed("not-read", 1, 0, f"{of}{each.text}{kept}", stage) for each in app.unread]
 
     def _cost_rise_of(self, app: AppRehearsal, stage: str) -> list[Passed]:
         if app.before is None:

@@ -7,7 +7,7 @@ HighwaterError
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -17,9 +17,9 @@ from highwater_lab.physics import KeyDistribution
 from highwater_lab.policies.catalogue import find_policy, run_policy
 from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
 from highwater_lab.policies.declared import Declared
+from highwater_lab.rehearse.conditions import Conditions
 from highwater_lab.rehearse.jobs import PlannedBoost, PlannedJob, boosts_of, jobs_of, leases_of
-from highwater_lab.services.prices import DEFAULT_REGION, NO_COMMITMENTS, Commitments, Prices, load_prices
-from highwater_lab.services.timing import Timing
+from highwater_lab.services.prices import Prices
 from highwater_lab.simulation import Buffer, Run, TableSetup
 from highwater_lab.template import find_table, load_templates
 from highwater_lab.traffic import Stream, Traffic, read_traffic
@@ -66,6 +66,31 @@ class Rehearsal:
         return self.declared.bill.per_month
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What is asked of a table beside its traffic, and how its requests lie.
+
+    Attributes:
+        keys: The distribution of requests over keys, by index, with `None` for the table; by default uniform.
+        write_share_percent: By index, the units written to the index per 100 units written to the table, 0 or more;
+            by default 100.
+        size_gb: The data in the table at the start, in GB; by default that of the setup.
+        new_items_percent: The percentage of written units that add a kilobyte of new data each.
+        boosts: Boosts that jobs would request, in the policy `declared`. By default none.
+        jobs: Background work in addition to the traffic, in every policy; the boosts of boosted jobs, in `declared`
+            only. By default none.
+        buffer: A queue that all writes to the table pass through. By default that of the template's `BufferedWrites`.
+    """
+
+    keys: Mapping[str | None, KeyDistribution] = field(default_factory=dict)
+    write_share_percent: Mapping[str, int] = field(default_factory=dict)
+    size_gb: int = 0
+    new_items_percent: int = 0
+    boosts: Sequence[PlannedBoost] = ()
+    jobs: Sequence[PlannedJob] = ()
+    buffer: Buffer | None = None
+
+
 def rehearse(
     template: str | Path | TableSetup,
     traffic: str | Path | Traffic,
@@ -75,24 +100,11 @@ def rehearse(
     parameters: Mapping[str, str] | None = None,
     targets: Mapping[str, str] | None = None,
     compare: Sequence[str] = (),
-    boosts: Sequence[PlannedBoost] = (),
-    jobs: Sequence[PlannedJob] = (),
-    buffer: Buffer | None = None,
-    keys: Mapping[str | None, KeyDistribution] | None = None,
-    write_share_percent: Mapping[str, int] | None = None,
-    size_gb: int = 0,
-    new_items_percent: int = 0,
-    table_quota_units: int | None = None,
-    account_quota_units: int | None = None,
-    timing: Timing | None = None,
-    region: str | None = None,
-    price_region: str | None = None,
-    prices_file: Path | None = None,
-    commitments: Commitments = NO_COMMITMENTS,
-    has_config_recorder: bool = False,
+    workload: Workload = Workload(),
+    conditions: Conditions = Conditions(),  # noqa: B008 - a value
     progress: Callable[[int, int], None] | None = None,
 ) -> Rehearsal:
-    """Rehearse a template (a `cdk.out` folder or a file) under traffic (a CSV file or `Traffic`).
+    """Rehearse a table of a template (a `cdk.out` folder or a file) under traffic (a CSV file or `Traffic`).
 
     Args:
         template: The path of the template, or a table set up in Python.
@@ -102,33 +114,18 @@ def rehearse(
         likely_table: The same, but ignored if the template has no such table.
         parameters: Values of the template's parameters; by default the template's own defaults.
         targets: By the logical id of a scalable target the name of its table, if the template leaves that open.
-        boosts: Boosts that jobs would request, in the policy `declared`. By default none.
-        jobs: Background work in addition to the traffic, in every policy; the boosts of boosted jobs, in `declared`
-            only. By default none.
-        buffer: A queue that all writes to the table pass through. By default that of the template's `BufferedWrites`.
         compare: Names of further policies to simulate: `native:50`, `on-demand`, `clairvoyant`, ...
-        keys: The distribution of requests over keys, by index, with `None` for the table; by default uniform.
-        write_share_percent: By index, the units written to the index per 100 units written to the table, 0 or more;
-            by default 100.
-        size_gb: The data in the table at the start, in GB.
-        new_items_percent: The percentage of written units that add a kilobyte of new data each.
-        table_quota_units: The account's quota of units per table and index; by default 40,000.
-        account_quota_units: The account's quota of all provisioned units, all of which the table may use; by default
-            80,000, or *table_quota_units* if that is higher.
-        timing: The delays of the AWS services; by default those of `Timing`.
-        region: The table's region, if the template does not say it.
-        price_region: The region whose prices are used; by default the table's region, or us-east-1 if that is unknown.
-        prices_file: The file of prices, see `load_prices`; by default the lab's.
-        commitments: Reserved capacity and savings plans. By default none.
-        has_config_recorder: Whether AWS Config records each change of the table and its alarms. By default it does not.
+        workload: What is asked of the table beside the traffic, and how its requests lie. By default nothing is, and
+            they are spread evenly.
+        conditions: The delays of AWS, quotas and prices. By default those of `Conditions`.
         progress: Called from time to time with the minutes simulated and their total over all runs.
 
     Raises:
         TemplateError: The template cannot be read.
         TrafficError: The traffic cannot be read.
-        RehearsalError: The traffic, *keys*, *boosts*, *jobs* or *write_share_percent* names an index that the table
-            does not have, a boost is for capacity that nothing scales, no job begins within the traffic, or nothing is
-            written through *buffer*.
+        RehearsalError: The traffic, or a key, share, boost or job of *workload*, names an index that the table does not
+            have, a boost is for capacity that nothing scales, no job begins within the traffic, or nothing is written
+            through the queue.
         LeaseError: A boost is longer than a day, or for no units.
         PriceError: The prices cannot be read, or the file has none of a region.
         PolicyError: A policy in *compare* is unknown.
@@ -140,26 +137,26 @@ def rehearse(
             load_templates(Path(template)), name=table, likely=likely_table, parameters=parameters, targets=targets
         )
     series = traffic if isinstance(traffic, Traffic) else read_traffic(Path(traffic))
-    setup = _with_workload(setup, keys or {}, write_share_percent or {}, size_gb, new_items_percent)
-    notes = assumptions(setup, series, known=write_share_percent or {})
+    setup = _with_workload(setup, workload)
+    notes = assumptions(setup, series, known=workload.write_share_percent)
     if setup.scaler is not None:
         notes.append(f"the policy 'declared' includes the template's scaler, in {setup.scaler.mode.upper()} mode")
     setup = replace(setup, notes=(*setup.notes, *notes))
-    setup = _with_quotas(setup, table_quota_units, account_quota_units)
+    setup = _with_quotas(setup, conditions.table_quota_units, conditions.account_quota_units)
     for stream in series.rates:
         if stream.index is not None and stream.index not in setup.indexes:
             raise RehearsalError(
                 f"traffic {series.name} has a column {stream.label}, but table {setup.name} has "
                 f"{'only the indexes ' + ', '.join(setup.indexes) if setup.indexes else 'no index'}; remove the column"
             )
-    setup = _with_jobs(_with_boosts(setup, (*boosts, *boosts_of(jobs, setup)), series), jobs, series)
-    setup = _with_buffer(setup, buffer, series)
+    boosts = (*workload.boosts, *boosts_of(workload.jobs, setup))
+    setup = _with_jobs(_with_boosts(setup, boosts, series), workload.jobs, series)
+    setup = _with_buffer(setup, workload.buffer, series)
     names = [name for name in dict.fromkeys(compare) if name != Declared.name]
     for name in names:
         if name != CLAIRVOYANT:
             find_policy(name)  # raises for an unknown name before the first run, which may take minutes
-    prices = load_prices(price_region or setup.region or region or DEFAULT_REGION, prices_file)
-    prices = prices.committed(commitments, has_config_recorder=has_config_recorder)
+    prices = conditions.prices(setup.region)
     plans = [(Declared.name, Declared.name, setup)]
     if setup.buffer is not None:
         plans.append((WITHOUT_QUEUE, Declared.name, replace(setup, buffer=None)))
@@ -174,7 +171,7 @@ def rehearse(
             if progress is not None:
                 progress(minutes_before + minutes, series.minutes * len(plans))
 
-        run = run_policy(policy, planned, series, timing=timing, prices=prices, progress=report_progress)
+        run = run_policy(policy, planned, series, timing=conditions.timing, prices=prices, progress=report_progress)
         runs.append(replace(run, policy=name))
     return Rehearsal(setup, series, tuple(runs), prices)
 
@@ -246,13 +243,8 @@ def _with_buffer(setup: TableSetup, buffer: Buffer | None, traffic: Traffic) -> 
     return replace(setup, buffer=chosen, notes=(*setup.notes, note))
 
 
-def _with_workload(
-    setup: TableSetup,
-    keys: Mapping[str | None, KeyDistribution],
-    shares: Mapping[str, int],
-    size_gb: int,
-    new_items_percent: int,
-) -> TableSetup:
+def _with_workload(setup: TableSetup, workload: Workload) -> TableSetup:
+    keys, shares = workload.keys, workload.write_share_percent
     for index in (*(i for i in keys if i is not None), *shares):
         if index not in setup.indexes:
             raise RehearsalError(
@@ -260,8 +252,8 @@ def _with_workload(
             )
     return replace(
         setup,
-        size_gb=size_gb or setup.size_gb,
-        new_items_percent=new_items_percent or setup.new_items_percent,
+        size_gb=workload.size_gb or setup.size_gb,
+        new_items_percent=workload.new_items_percent or setup.new_items_percent,
         resources=tuple(
             replace(
                 resource,

@@ -16,6 +16,7 @@ from highwater_lab.rehearse import AppRehearsal, Cheapest, FixedCost, Outcome, P
 from highwater_lab.report.document import config_document
 from highwater_lab.report.plan import change_lines, mode_text
 from highwater_lab.report.terminal import config_text
+from highwater_lab.template import Remark
 
 # The first line of a stage's document, by which its comment is found again: the name of the app, which action.yml and
 # ci/gitlab.yml fill in, and the stage, as `marked` writes it. A stage in which nothing differs has no comment.
@@ -112,7 +113,16 @@ def total_sentence(app: AppRehearsal) -> str:
         text += f" {_before(app.before, app.against)}"
     if left := len(app.unknown()):
         text += f" {left} more {'is' if left == 1 else 'are'} unknown, and not in these sums."
+    if any(not each.remark.tables for each in app.unread):
+        text += " What is not read differs, so that these sums are not all that differs."
     return text
+
+
+def remark_lines(app: AppRehearsal) -> list[str]:
+    """Return what was not read or contradicts itself, a sentence each: what differs first."""
+    differs = [f"{each.text}." for each in app.unread]
+    keys = {each.remark.key for each in app.unread}
+    return [*differs, *(f"{each.text}." for each in app.remarks if each.key not in keys)]
 
 
 def fixed_sentence(cost: FixedCost, against: str) -> str:
@@ -142,6 +152,8 @@ def print_app(app: AppRehearsal, console: Console) -> None:
         console.print(f"{same} {'is' if same == 1 else 'are'} unchanged.", highlight=False)
     for table in app.unknown():
         console.print(f"[yellow]![/] {escape(sentence(table, app.against))}", highlight=False, soft_wrap=True)
+    for line in remark_lines(app):
+        console.print(f"[yellow]![/] {escape(line)}", highlight=False, soft_wrap=True)
     console.print(f"[dim]{escape(sources(app))}[/]", highlight=False, soft_wrap=True)
 
 
@@ -187,6 +199,8 @@ def _markdown_of(app: AppRehearsal, stage: str, passed: Sequence[Passed], kept: 
     shown = [table for table in kept if not table.unknown]
     if shown or app.fixed_changed():
         lines += [*_table(shown, app.fixed_changed(), app.against), ""]
+    remarks = [f"- {cell(line)}" for line in remark_lines(app)]
+    lines += [*remarks, ""] if remarks else []
     same = len(app.tables) - len(every)
     if same:
         lines += [f"{same} {'table' if same == 1 else 'tables'} unchanged.", ""]
@@ -340,8 +354,27 @@ def app_document(app: AppRehearsal, passed: Sequence[Passed] = ()) -> dict[str, 
             }
             for each in app.fixed
         ],
+        "not_read": [
+            _remark_document(each) | {"change": _change_of(each, app)}
+            for each in dict.fromkeys((*(change.remark for change in app.unread), *app.remarks))
+        ],
         "passed": [each.what for each in passed],
     }
+
+
+def _remark_document(remark: Remark) -> dict[str, Any]:
+    return {
+        "kind": str(remark.kind),
+        "where": remark.where,
+        "what": remark.what,
+        "stage": remark.stage or None,
+        "tables": list(remark.tables),
+    }
+
+
+def _change_of(remark: Remark, app: AppRehearsal) -> str | None:
+    """Return how a remark's subject differs from the old app; `None` if it does not, or the app is not compared."""
+    return next((str(each.change) for each in app.unread if each.remark.key == remark.key), None)
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:

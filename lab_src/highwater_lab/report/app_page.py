@@ -9,7 +9,16 @@ from typing import Final
 
 from highwater_lab.files import replace_file
 from highwater_lab.rehearse import AppRehearsal, FixedCost, Passed, TableRehearsal
-from highwater_lab.report.app import AppRow, app_rows, counted, fixed_sentence, sentence, sources, total_sentence
+from highwater_lab.report.app import (
+    AppRow,
+    app_rows,
+    counted,
+    fixed_sentence,
+    remark_lines,
+    sentence,
+    sources,
+    total_sentence,
+)
 from highwater_lab.report.page import fill_page, word
 
 _WORDS: Final = {
@@ -60,6 +69,8 @@ def _stage(app: AppRehearsal) -> Iterator[str]:
     if said:
         items = "".join(f"<li>{html.escape(each)}</li>" for each in said)
         yield f"<details open><summary>In words</summary><ul>{items}</ul></details>"
+    for line in remark_lines(app):
+        yield f"<p class='note'>{html.escape(line)}</p>"
     for table in app.unknown():
         yield f"<p class='note'>{html.escape(sentence(table, app.against))}</p>"
     same = [table for table in app.tables if table not in shown and not table.unknown]

@@ -3,15 +3,19 @@
 from highwater_lab.template.assembly import is_plan, load_prior, load_templates
 from highwater_lab.template.document import TemplateError
 from highwater_lab.template.listed import ListedTable
-from highwater_lab.template.selection import count_fixed, find_table, list_tables
+from highwater_lab.template.remarks import Remark, RemarkKind
+from highwater_lab.template.selection import ListedApp, find_table, list_tables, read_app
 
 __all__ = [
+    "ListedApp",
     "ListedTable",
+    "Remark",
+    "RemarkKind",
     "TemplateError",
-    "count_fixed",
     "find_table",
     "is_plan",
     "list_tables",
     "load_prior",
     "load_templates",
+    "read_app",
 ]

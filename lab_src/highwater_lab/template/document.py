@@ -19,6 +19,7 @@ from highwater.core import HighwaterError
 from highwater_lab.files import read_file
 
 _ZIP: Final = b"PK\x03\x04"
+_STAGE_FOLDER: Final = "assembly-"
 
 
 class TemplateError(HighwaterError, ValueError):
@@ -93,6 +94,21 @@ class Dialect:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A part of a template that its reader left out.
+
+    Attributes:
+        where: Its place.
+        what: Why, behind the place in a sentence.
+        content: What is declared there, as text.
+    """
+
+    where: str
+    what: str
+    content: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
     """One CloudFormation template.
 
@@ -104,7 +120,8 @@ class Template:
         nested: By logical id the file of each nested stack's template, if the assembly contains it.
         paths: By logical id the path of the construct that made it, if the assembly has it.
         dialect: The words in which messages speak of it.
-        notes: What its reader left out, a line each.
+        notes: What its reader took for granted, a line each.
+        left_out: What its reader left out.
     """
 
     where: str
@@ -115,6 +132,18 @@ class Template:
     paths: Mapping[str, str] = field(default_factory=dict)
     dialect: Dialect = field(default_factory=Dialect)
     notes: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def is_plan(self) -> bool:
+        """Whether it was made from a Terraform plan or state, whose resources have addresses for logical ids."""
+        return bool(self.dialect.words)
+
+    @property
+    def stage(self) -> str:
+        """The stage that its stack belongs to, as the assembly's folders name it; empty for none."""
+        folder = Path(self.folder).name
+        return folder.removeprefix(_STAGE_FOLDER) if folder.startswith(_STAGE_FOLDER) else ""
 
     @property
     def folder(self) -> str:

@@ -111,6 +111,10 @@ class Resolver:
         """Return, without raising it, a `TemplateError` with the template's file name before *text*."""
         return TemplateError(f"{self._template.where}: {self._template.dialect.say(text)}")
 
+    def word(self, name: str) -> str:
+        """Return a word of CloudFormation's, such as `MinCapacity`, in the words of the template's format."""
+        return self._template.dialect.say(name)
+
     def resolve(self, value: Any, depth: int = 0) -> Any:
         """Return the value with its functions evaluated; `None` for `AWS::NoValue`.
 

@@ -86,7 +86,7 @@ class Parts:
         }
         self.targets = [self._placed(part) for stack in stacks.all for part in self._targets(stack)]
         self._by_target = {(part.stack.template.where, part.logical_id): part for part in self.targets}
-        self._policies = [self._placed(part) for stack in stacks.all for part in self._policies_of(stack)]
+        self.policies = [self._placed(part) for stack in stacks.all for part in self._policies_of(stack)]
         self._floors = [self._placed(part) for stack in stacks.all for part in _custom(stack, _FLOORS)]
         self._marks = [self._placed(part) for stack in stacks.all for part in _custom(stack, _MARKS)]
         self._buffers = [self._placed(part) for stack in stacks.all for part in _buffers_of(stack)]
@@ -100,7 +100,7 @@ class Parts:
                 targets[table, part.index, part.dimension] = read_target(
                     part.stack.resolver, part.logical_id, part.properties
                 )
-        for part in _of(self._policies, scope, table):
+        for part in _of(self.policies, scope, table):
             target = targets.get((table, part.index, part.dimension)) if part.dimension else None
             if target is not None and part.dimension is not None:
                 resolver = part.stack.resolver
@@ -162,7 +162,7 @@ class Parts:
 
     def concerned(self, scope: Scope, table: str) -> Iterator[tuple[Stack, str]]:
         """Yield stack and logical id of all resources from which a table is read, except the table itself."""
-        for parts in (self.targets, self._policies, self._floors, self._marks, self._plans, self._buffers):
+        for parts in (self.targets, self.policies, self._floors, self._marks, self._plans, self._buffers):
             yield from ((part.stack, part.logical_id) for part in _of(parts, scope, table))
 
     def only_scaled(self) -> Iterator[Part]:

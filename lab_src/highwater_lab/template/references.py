@@ -105,6 +105,10 @@ class Configuration:
             found.is_by_module = True
         return found
 
+    def attributes(self, resource: Resource) -> list[str]:
+        """Return the names of the attributes that the configuration gives a resource; none of a state."""
+        return list(as_object(self._config(resource).get("expressions")))
+
     def region(self, resource: Resource) -> str | None:
         """Return the region of a resource: its own, that of its ARN, or its provider's; `None` if none says it."""
         own = resource.values.get("region")

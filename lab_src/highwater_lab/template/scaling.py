@@ -66,26 +66,36 @@ def take_base(targets: dict[Key, TemplateScaling], table: str, plan: str) -> Non
 def read_policy(
     resolver: Resolver, logical_id: str, properties: dict[str, Any], dimension: Dimension, notes: list[str]
 ) -> TargetTracking | None:
-    """Return the target tracking of a `ScalingPolicy`, or `None` with a note in *notes* if it is not rehearsed.
+    """Return the target tracking of a `ScalingPolicy`, or `None` if it is not rehearsed; *notes* gets what is assumed.
+
+    Raises `TemplateError` if it cannot be read.
+    """
+    if why_not_tracked(resolver, logical_id, properties, dimension):
+        return None
+    where = f"{logical_id} (ScalingPolicy)"
+    tracking = resolver.mapping(properties.get("TargetTrackingScalingPolicyConfiguration"), f"{where} configuration")
+    return read_tracking(resolver, tracking, where, notes)
+
+
+def why_not_tracked(resolver: Resolver, logical_id: str, properties: dict[str, Any], dimension: Dimension) -> str:
+    """Return why a `ScalingPolicy` is not rehearsed, in words behind its name; empty if it is.
 
     Raises `TemplateError` if it cannot be read.
     """
     where = f"{logical_id} (ScalingPolicy)"
     tracking = resolver.mapping(properties.get("TargetTrackingScalingPolicyConfiguration"), f"{where} configuration")
-    if not tracking or "CustomizedMetricSpecification" in tracking:
-        notes.append(
-            f"{logical_id}: this policy is left out; only target tracking on DynamoDB's own metrics is rehearsed"
-        )
-        return None
+    if not tracking:
+        return "scales by steps, which is not rehearsed: only target tracking is"
+    if "CustomizedMetricSpecification" in tracking:
+        return "scales by a metric of its own, which is not rehearsed: only DynamoDB's own metrics are"
     metric = resolver.mapping(tracking.get("PredefinedMetricSpecification"), f"{where} PredefinedMetricSpecification")
     kind, wanted = metric.get("PredefinedMetricType"), f"DynamoDB{dimension.title()}CapacityUtilization"
-    if kind is not None and kind != wanted:
-        notes.append(
-            f"{logical_id}: this policy of a {dimension} target tracks {kind}, so {dimension} traffic does not move "
-            f"its capacity; it is left out. Set PredefinedMetricType to {wanted}"
-        )
-        return None
-    return read_tracking(resolver, tracking, where, notes)
+    if kind is None or kind == wanted:
+        return ""
+    return (
+        f"tracks {kind} for {dimension}s, so {dimension} traffic does not move their capacity: it is not rehearsed; "
+        f"set {resolver.word('PredefinedMetricType')} to {wanted}"
+    )
 
 
 def read_tracking(resolver: Resolver, configuration: dict[str, Any], where: str, notes: list[str]) -> TargetTracking:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from highwater_lab.simulation.setup import TableSetup
 from highwater_lab.template.document import Template, TemplateError
 from highwater_lab.template.listed import ListedTable
-from highwater_lab.template.parts import Parts, fixed_of
-from highwater_lab.template.stacks import Stack, Stacks, is_open
+from highwater_lab.template.parts import Parts, Scope, fixed_of
+from highwater_lab.template.remarks import Remark, remarks_of
+from highwater_lab.template.stacks import Stacks, is_open
 from highwater_lab.template.tables import TemplateTable, read_table, tables_of
 
 _MOST_NAMES: Final = 6
@@ -53,7 +55,14 @@ def find_table(
     if likely is not None and len(chosen) > 1:
         chosen = _matching(chosen, likely) or chosen
     if len(chosen) == 1:
-        return read_table(next(iter(chosen.values())), parts)
+        ((label, found),) = chosen.items()
+        setup = read_table(found, parts)
+        own = [
+            remark.text
+            for remark in remarks_of(stacks, parts, _labels(tables))
+            if label in remark.tables or (not remark.tables and remark.is_of(found.stack.template))
+        ]
+        return replace(setup, notes=(*own, *setup.notes))
     if not chosen:
         raise TemplateError(f"there is no table {name!r}; the tables are {_listed(tables)}")
     hint = "choose one with --table"
@@ -65,28 +74,37 @@ def find_table(
 
 # The metadata of tables that belong to Highwater itself
 _OWN: Final = "highwater:own"
-_STAGE_FOLDER: Final = "assembly-"
 
 
-def list_tables(templates: list[Template], parameters: Mapping[str, str] | None = None) -> list[ListedTable]:
-    """Return every table that the templates define, then every table that they only scale; not Highwater's own.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedApp:
+    """All that the templates of an app declare of tables.
 
-    A table that cannot be read is listed with the reason.
+    Attributes:
+        tables: Every table that the templates define, then every table that they only scale; not Highwater's own. A
+            table that cannot be read is listed with the reason.
+        remarks: What was not read, or contradicts itself.
+        fixed: By stage how many alarms and scalers there are: `("Prod", "alarm")`, `("Prod", "scaler")`.
     """
-    _, parts, tables = _find(templates, parameters or {}, {})
-    return [_list_table(label, found, parts) for label, found in tables.items() if not _is_own(found)]
+
+    tables: tuple[ListedTable, ...]
+    remarks: tuple[Remark, ...] = ()
+    fixed: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
-def count_fixed(templates: list[Template], parameters: Mapping[str, str] | None = None) -> Counter[tuple[str, str]]:
-    """Return by stage how many alarms and scalers the templates declare: `("Prod", "alarm")`, `("Prod", "scaler")`."""
-    return Counter(
-        (_stage(stack), what) for stack in Stacks(templates, parameters or {}).all for what in fixed_of(stack)
+def read_app(templates: list[Template], parameters: Mapping[str, str] | None = None) -> ListedApp:
+    """Return what the templates of an app declare."""
+    stacks, parts, tables = _find(templates, parameters or {}, {})
+    return ListedApp(
+        tables=tuple(_list_table(label, found, parts) for label, found in tables.items() if not _is_own(found)),
+        remarks=remarks_of(stacks, parts, _labels(tables)),
+        fixed=Counter((stack.template.stage, what) for stack in stacks.all for what in fixed_of(stack)),
     )
 
 
-def _stage(stack: Stack) -> str:
-    folder = Path(stack.template.folder).name
-    return folder.removeprefix(_STAGE_FOLDER) if folder.startswith(_STAGE_FOLDER) else ""
+def list_tables(templates: list[Template], parameters: Mapping[str, str] | None = None) -> list[ListedTable]:
+    """Return the tables of an app, as `read_app` does."""
+    return list(read_app(templates, parameters).tables)
 
 
 def _list_table(label: str, found: TemplateTable, parts: Parts) -> ListedTable:
@@ -98,7 +116,7 @@ def _list_table(label: str, found: TemplateTable, parts: Parts) -> ListedTable:
         problem = str(error)
     return ListedTable(
         name=label,
-        stage=_stage(found.stack),
+        stage=found.stack.template.stage,
         stacks=template.environment.stacks,
         logical_id=found.logical_id,
         physical=None if is_open(found.table) else found.table,
@@ -153,6 +171,10 @@ def _by_label(tables: list[TemplateTable]) -> dict[str, TemplateTable]:
     }
 
 
+def _labels(tables: Mapping[str, TemplateTable]) -> dict[tuple[Scope, str], str]:
+    return {(found.stack.scope, found.table): label for label, found in tables.items()}
+
+
 def _matching(tables: dict[str, TemplateTable], name: str) -> dict[str, TemplateTable]:
     """Return the tables that match *name*, by the first kind of name that matches any table."""
     meanings: tuple[Any, ...] = (
@@ -178,7 +200,7 @@ def _nothing(stacks: Stacks) -> str:
     first = stacks.all[0].template
     where = first.where if len(stacks.all) == 1 else f"{len(stacks.all)} templates"
     message = f"{where}: no DynamoDB table and no scalable target for one, so there is nothing to rehearse"
-    unread = [line for stack in stacks.all for line in stack.unread]
+    unread = [f"{left.where} {left.what}" for stack in stacks.all for left in stack.left_out]
     nested = [
         (logical_id, properties)
         for stack in stacks.all

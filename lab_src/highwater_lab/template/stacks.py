@@ -5,13 +5,14 @@ Source: AWS CloudFormation Template Reference, "Fn::ForEach", read 2026-11.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from highwater_lab.template.document import Template, TemplateError
+from highwater_lab.template.document import LeftOut, Template, TemplateError
 from highwater_lab.template.intrinsics import OPEN, TABLE_TYPES, Resolver
 
 _LOOP: Final = "Fn::ForEach::"
@@ -25,7 +26,7 @@ class Loops:
     """Expands the loops of one template.
 
     Attributes:
-        unread: A line for each loop that cannot be expanded.
+        left_out: Each loop that cannot be expanded.
     """
 
     def __init__(self, resolve: Callable[[Any], Any], error: Callable[[str], TemplateError]) -> None:
@@ -38,7 +39,7 @@ class Loops:
         # identity is reused.
         self._has_loop: dict[int, bool] = {}
         self._alive: list[Any] = []
-        self.unread: list[str] = []
+        self.left_out: list[LeftOut] = []
 
     def expand(self, value: Any) -> Any:
         """Return *value* with every loop expanded; *value* itself if it has none."""
@@ -75,10 +76,10 @@ class Loops:
             or not isinstance(loop[0], str)
             or not isinstance(loop[2], dict)
         ):
-            self.unread.append(f"{key} needs an identifier, a collection and what to make of each; it is not read")
+            self._leave_out(key, loop, "needs an identifier, a collection and what to make of each")
             return
         identifier, collection, output = loop
-        for item in self._items(key, collection):
+        for item in self._items(key, loop, collection):
             self._copies_left -= 1
             if self._copies_left < 0:
                 raise self._error(f"{key} makes more than {_MOST_COPIES:,} copies; no stack may hold so much")
@@ -86,11 +87,15 @@ class Loops:
             self._alive.append(copy)
             yield from self.expand(copy).items()
 
-    def _items(self, key: str, collection: Any) -> list[str]:
+    def _leave_out(self, key: str, loop: Any, why: str) -> None:
+        what = f"is a loop that is not expanded, and may make tables: {why}"
+        self.left_out.append(LeftOut(key, what, json.dumps(loop, sort_keys=True, default=str)))
+
+    def _items(self, key: str, loop: Any, collection: Any) -> list[str]:
         try:
             items = self._resolve(collection)
         except TemplateError as error:
-            self.unread.append(f"{key} is not read: {error}")
+            self._leave_out(key, loop, str(error))
             return []
         if isinstance(items, str) and not items.startswith("${"):
             # the default of a parameter of type CommaDelimitedList
@@ -98,7 +103,7 @@ class Loops:
         if not isinstance(items, list) or not all(isinstance(item, str | int) for item in items):
             name = items[2:-1] if isinstance(items, str) else ""
             advice = f"; give them with --parameter {name}=A,B,C" if name.isalnum() else ""
-            self.unread.append(f"{key} is not read: the values that it runs over are known only at deployment{advice}")
+            self._leave_out(key, loop, f"the values that it runs over are known only at deployment{advice}")
             return []
         return [str(item) for item in items]
 
@@ -132,7 +137,8 @@ class Stack:
     Attributes:
         template: The template, with its loops expanded.
         resolver: Evaluates its values.
-        unread: A line for each part that could not be read.
+        left_out: The parts that were not read.
+        notes: What was taken for granted, a line each.
         twins: Table names of this stack that are also in another stack of its scope: two deployments of one app, whose
             accounts the assembly does not say.
     """
@@ -147,7 +153,8 @@ class Stack:
             raise plain.error("is nested too deeply to be a CloudFormation template") from error
         self.resolver = Resolver(self.template, parameters, self)
         self._stacks = stacks
-        self.unread = (*template.notes, *loops.unread)
+        self.left_out = (*template.left_out, *loops.left_out)
+        self.notes = template.notes
         self.twins: frozenset[str] = frozenset()
 
     def exported(self, name: str, depth: int) -> Any:
@@ -273,7 +280,8 @@ class Stacks:
                 given = {str(name): _Later(outer, value) for name, value in unresolved.items()}
             stack = Stack(self._templates[where], _Values(given, self._given), self)
             if (times := self._times_nested[where]) > 1:
-                stack.unread += (f"{where} is nested {times} times; it is read once, as the last of them",)
+                what = f"is nested {times} times; it is read once, as the last of them"
+                stack.left_out += (LeftOut(where, what, str(times)),)
             self._made[where] = stack
         return self._made[where]
 

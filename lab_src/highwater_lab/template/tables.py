@@ -143,11 +143,7 @@ def _read_settings(
 
 _GLOBAL: Final = "AWS::DynamoDB::GlobalTable"
 _SIMPLE: Final = "AWS::Serverless::SimpleTable"
-_UNREAD: Final = {
-    "AWS::AutoScalingPlans::ScalingPlan": "scaling plans (AWS::AutoScalingPlans) are not read, nor what they scale",
-    "aws_dynamodb_table_replica": "replicas of aws_dynamodb_table_replica are not paid for here; use replica blocks",
-    "Custom::DynamoDBReplica": "replicas that the CDK's replicationRegions make are not paid for here; use TableV2",
-}
+
 # sections whose values a table may use without this being traceable
 _SHARED: Final = ("Parameters", "Mappings", "Conditions")
 _Marks = dict[str | None, Units]
@@ -204,21 +200,12 @@ def read_table(found: TemplateTable, parts: Parts) -> TableSetup:
         # raises if its condition cannot be read
         found.stack.exists(found.logical_id)
         table, scaling = _defined(found, found.logical_id, found.kind, scaling, marks)
-    notes = [*_check_doubled(found, parts), *found.stack.resolver.notes, *found.stack.unread, *_unread(found.stack)]
+    notes = [*_check_doubled(found, parts), *found.stack.resolver.notes, *found.stack.notes]
     table = replace(_with_scaler(table, parts.scaler(scope, found.table)), buffer=parts.buffer(scope, found.table))
     if found.logical_id is not None:
         _check_open(found, table, scaling, parts)
     say = found.stack.template.dialect.say
     return replace(table, notes=tuple(say(note) for note in (*table.notes, *notes)))
-
-
-def _unread(stack: Stack) -> Iterator[str]:
-    """Yield a line for each kind of resource that is not read but may change a table's capacity or cost."""
-    for kind, what in _UNREAD.items():
-        if any(True for _ in stack.resources(kind)):
-            yield what
-    if "Fn::Transform" in stack.template.section("Resources"):
-        yield "the template includes resources by Fn::Transform, which are not read"
 
 
 def _defined(

@@ -6,18 +6,20 @@ templates. Source of the resources' attributes: the documentation of Terraform's
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from highwater.core.names import TargetName
-from highwater_lab.template.document import Dialect, Environment, Template, TemplateError
+from highwater_lab.template.document import Dialect, Environment, LeftOut, Template, TemplateError
 from highwater_lab.template.references import Configuration, Resource, as_object
+from highwater_lab.template.unread import is_unread
 
 _TABLE: Final = "aws_dynamodb_table"
 _INDEX: Final = "aws_dynamodb_global_secondary_index"
-_REPLICA: Final = "aws_dynamodb_table_replica"
+
 _TARGET: Final = "aws_appautoscaling_target"
 _POLICY: Final = "aws_appautoscaling_policy"
 _ACTION: Final = "aws_appautoscaling_scheduled_action"
@@ -134,7 +136,12 @@ class _Translation:
         for resource in configuration.resources:
             by_kind.setdefault(resource.kind, []).append(resource)
         self._by_kind = by_kind
-        regions = {each.address: configuration.region(each) for each in configuration.resources if each.kind in _READ}
+        self._left_out: dict[str | None, list[LeftOut]] = {}
+        regions = {
+            each.address: configuration.region(each)
+            for each in configuration.resources
+            if each.kind in _READ or is_unread(each.kind)
+        }
         known = set(regions.values()) - {None}
         # a region that nothing says is the only one of the plan, if there is one
         only = next(iter(known)) if len(known) == 1 else None
@@ -158,6 +165,7 @@ class _Translation:
                 environment=Environment(region=region),
                 dialect=DIALECT,
                 notes=tuple(self._notes.get(region, ())),
+                left_out=tuple(self._left_out.get(region, ())),
             )
             templates.append(template)
         return templates
@@ -173,8 +181,20 @@ class _Translation:
                     yield resource.address, self._target(resource)
                 elif kind == _POLICY and _is_ours(resource):
                     yield from self._policy(resource)
-                elif kind == _REPLICA:
-                    yield resource.address, {"Type": kind, "Properties": {}}
+        for kind, resources in self._by_kind.items():
+            for resource in resources if is_unread(kind) else ():
+                if self._regions[resource.address] == region:
+                    yield resource.address, {"Type": kind, "Properties": self._with_references(resource)}
+
+    def _with_references(self, resource: Resource) -> dict[str, Any]:
+        """Return the attributes of a resource that is not read, with the names of the tables that it refers to."""
+        attributes = self._configuration.attributes(resource)
+        tables = {
+            _name_of(table)
+            for attribute in attributes
+            for table in self._configuration.follow(resource, attribute, [_TABLE]).resources.values()
+        }
+        return {**resource.values, **({"refers to": sorted(tables)} if tables else {})}
 
     # -- tables
 
@@ -282,9 +302,7 @@ class _Translation:
         for resource in self._by_kind.get(_INDEX, ()):
             table = self._table_of(resource, "table_name", resource.values.get("table_name"))
             if table is None:
-                self._note(
-                    resource, "the table of this index is not in the plan, or known only after apply; it is left out"
-                )
+                self._leave_out(resource, "is not read: its table is not in the plan, or known only after apply")
                 continue
             throughput = as_object(_first(resource.values.get("provisioned_throughput")))
             read, write = throughput.get("read_capacity_units"), throughput.get("write_capacity_units")
@@ -354,7 +372,7 @@ class _Translation:
     def _policy(self, resource: Resource) -> Iterator[tuple[str, dict[str, Any]]]:
         place = self._place(resource)
         if place.target is None and "${" in place.resource_id and place.resource_id[2:-1] == resource.address:
-            self._note(resource, "which target this policy is of is known only after apply; it is left out")
+            self._leave_out(resource, "is not read: which target it is of is known only after apply")
             return
         where: dict[str, Any] = {"ResourceId": place.resource_id, "ScalableDimension": place.dimension}
         if place.target is not None:
@@ -390,12 +408,17 @@ class _Translation:
             key = (self._regions[resource.address], place.resource_id, place.dimension)
             target = at.get(key) if place.target is None else place.target.address
             if target is None:
-                self._note(resource, "the target of this scheduled action is not in the plan; it is left out")
+                self._leave_out(resource, "is not read: its target is not in the plan")
                 continue
             bounds = _block(resource.values.get("scalable_target_action"), _BOUNDS)
             action = _renamed(resource.values, _SCHEDULE) | _given({"ScalableTargetAction": bounds})
             actions.setdefault(target, []).append(action)
         return actions
+
+    def _leave_out(self, resource: Resource, what: str) -> None:
+        content = json.dumps(resource.values, sort_keys=True, default=str)
+        left_out = self._left_out.setdefault(self._regions[resource.address], [])
+        left_out.append(LeftOut(resource.address, what, content))
 
     def _note(self, resource: Resource, text: str) -> None:
         notes = self._notes.setdefault(self._regions[resource.address], [])
@@ -404,7 +427,7 @@ class _Translation:
             notes.append(note)
 
 
-_READ: Final = (_TABLE, _INDEX, _REPLICA, _TARGET, _POLICY, _ACTION)
+_READ: Final = (_TABLE, _INDEX, _TARGET, _POLICY, _ACTION)
 
 
 def _is_ours(resource: Resource) -> bool:

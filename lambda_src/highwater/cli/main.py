@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 COMMANDS_GROUP = "highwater.commands"
 # commands of another distribution, which a user may know from the documentation without having installed it
 _LAB = "highwater-lab"
-_LAB_COMMANDS = ("audit", "check", "comment", "local", "migrate", "prices", "recommend", "rehearse", "traffic")
+_LAB_COMMANDS = ("audit", "check", "local", "migrate", "prices", "recommend", "rehearse", "simulate", "traffic")
 # what the commands are for, in the order of --help
 _PURPOSES = {
-    "Before a deploy": ("check", "rehearse", "comment", "recommend", "migrate", "traffic", "prices", "shards"),
+    "Before a deploy": ("check", "rehearse", "simulate", "recommend", "migrate", "traffic", "prices", "shards"),
     "Live tables": ("audit", "status", "explain", "pulses", "pause", "resume"),
     "Jobs": ("boost", "scan", "load", "jobs"),
     "An AWS endpoint on this machine": ("local",),
