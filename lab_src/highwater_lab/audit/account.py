@@ -145,6 +145,9 @@ def _problem(described: Any, setup: TableSetup, scaling: Mapping[TargetName, _Sc
     paused = [f"{name}" for name in names if (scaled := scaling.get(name)) is not None and scaled.is_suspended]
     if paused:
         return f"has suspended scaling ({', '.join(paused)}); highwater resume, or judge it later"
+    others = [other for name in names if (scaled := scaling.get(name)) is not None for other in scaled.others]
+    if others and not setup.is_on_demand:
+        return f"{'; '.join(others)}, which is not simulated"
     for each in [] if setup.is_on_demand else [described, *described.get("GlobalSecondaryIndexes", [])]:
         throughput, index = each.get("ProvisionedThroughput", {}), each.get("IndexName")
         moved = [throughput.get(f"Last{kind}DateTime") for kind in ("Increase", "Decrease")]
@@ -180,9 +183,15 @@ def _resource(table: str, described: Any, scaling: Mapping[TargetName, _Scaling]
 
 @dataclass(slots=True, kw_only=True)
 class _Scaling(ScalableTargetSetup):
-    """A scalable target of an account."""
+    """A scalable target of an account.
+
+    Attributes:
+        is_suspended: Whether any of its scaling is suspended.
+        others: What scales it beside target tracking and scheduled actions that can be simulated, in words.
+    """
 
     is_suspended: bool
+    others: tuple[str, ...] = ()
 
 
 def _read_scaling(autoscaling: ApplicationAutoScalingClient) -> dict[TargetName, _Scaling]:
@@ -193,7 +202,11 @@ def _read_scaling(autoscaling: ApplicationAutoScalingClient) -> dict[TargetName,
         found[name] = _Scaling(min=target["MinCapacity"], max=target["MaxCapacity"], is_suspended=is_suspended)
     for name, policy in _each(autoscaling, "describe_scaling_policies", "ScalingPolicies"):
         tracking = policy.get("TargetTrackingScalingPolicyConfiguration")
-        if name in found and tracking is not None and "CustomizedMetricSpecification" not in tracking:
+        if name in found and (tracking is None or "CustomizedMetricSpecification" in tracking):
+            how = "by steps" if tracking is None else "by a metric of its own"
+            other = f"policy {policy['PolicyName']} scales its {name.dimension}s {how}"
+            found[name] = replace(found[name], others=(*found[name].others, other))
+        elif name in found and tracking is not None:
             found[name] = replace(
                 found[name],
                 tracking=TargetTracking(
@@ -205,7 +218,10 @@ def _read_scaling(autoscaling: ApplicationAutoScalingClient) -> dict[TargetName,
             )
     for name, action in _each(autoscaling, "describe_scheduled_actions", "ScheduledActions"):
         zone = find_zone(action.get("Timezone") or "UTC")
-        if name in found and zone is not None:
+        if name in found and zone is None:
+            other = f"scheduled action {action['ScheduledActionName']} is in the unknown time zone {action['Timezone']}"
+            found[name] = replace(found[name], others=(*found[name].others, other))
+        elif name in found and zone is not None:
             bounds = action.get("ScalableTargetAction", {})
             change = ScheduledChange(
                 name=action["ScheduledActionName"],
