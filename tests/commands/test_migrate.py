@@ -68,7 +68,7 @@ def test_code_keeps_floors_ceilings_and_targets(command: Command, tmp_path: Path
     ]
 
 
-def test_scalable_target_without_a_policy_keeps_its_floor_and_takes_two_deploys(
+def test_scalable_target_without_a_policy_keeps_its_bounds_and_takes_two_deploys(
     command: Command, tmp_path: Path
 ) -> None:
     """Its scheduled actions, or its bounds alone, hold capacity above the template's number."""
@@ -78,7 +78,10 @@ def test_scalable_target_without_a_policy_keeps_its_floor_and_takes_two_deploys(
     (planned,) = json.loads(command("migrate", "app", "--json").stdout)
     assert planned["what"].startswith("table: read 11 fixed, write 21 to 2,100 without a policy; ")
     assert len(planned["steps"]) == 3
-    assert "    write=Capacity.fixed(21),\n" in planned["code"]
+    assert "    write=Capacity.autoscaled(min_capacity=21, max_capacity=2_100),\n" in planned["code"]
+    assert planned["notes"] == [
+        "table write: no policy that could be read moves it between its bounds; the code has target tracking at 70 %"
+    ]
 
 
 def test_plan_of_a_table_is_text_with_the_code_set_off(command: Command) -> None:
@@ -102,7 +105,11 @@ Data/Visits: table: read 42 fixed, write 43 fixed
 """
     )
     orders = command("migrate", TWO, "--table", "Data/Orders").stdout
-    assert "! table write: scheduled action 'load' (min 442) is not in the code; declare it as a Window" in orders
+    assert (
+        "! table write: scheduled action 'load' (min 442) becomes a floor at all times, so that nothing is lost; declare "
+        "it as a Window, which opens and closes, and lower the floor."
+    ) in orders
+    assert "write=Capacity.autoscaled(min_capacity=442, max_capacity=442, target_utilization_percent=67)" in orders
 
 
 def test_table_that_needs_nothing_says_why(command: Command, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,7 +64,7 @@ def test_first_lines_compare_with_on_demand_and_price_the_last_step() -> None:
         PLAN,
     )
     assert verdict(replace(FOUND, best=ON_DEMAND, curve=(ON_DEMAND,)), 0.01, 20) == (
-        ["on demand: 1,039.00 USD a month; no plan is cheaper within the limit: stay on demand"],
+        ["on demand: 1,039.00 USD a month; no plan is cheaper within the limit: choose on demand"],
         ON_DEMAND,
     )
     assert verdict(replace(FOUND, on_demand=None), 0.01, 20) == ([], PLAN)
@@ -72,7 +73,7 @@ def test_first_lines_compare_with_on_demand_and_price_the_last_step() -> None:
 
 def test_verdict_is_to_stay_on_demand_only_where_that_keeps_the_limit() -> None:
     assert verdict(FOUND, 0.01, 451.5) == (
-        ["on demand: 1,039.00 USD a month; stay there: the best plan costs 451.00 less (fixed, within 0.01 %)"],
+        ["on demand: 1,039.00 USD a month; choose on demand: the best plan costs 451.00 less (fixed, within 0.01 %)"],
         ON_DEMAND,
     )
     throttled = replace(ON_DEMAND, throttled_percent=0.31)
@@ -98,12 +99,75 @@ def test_verdict_is_to_stay_on_demand_only_where_that_keeps_the_limit() -> None:
     )
 
 
+NOW = replace(PLAN, cost_per_month=610.0, throttled_percent=0.002)
+
+
+@pytest.mark.parametrize(
+    ("declared", "more", "line", "is_kept"),
+    [
+        (
+            replace(NOW, throttled_percent=0.4),
+            {},
+            "declared now: 610.00 USD a month, 0.4 % throttled; provisioned: 588.00, 22.00 less (fixed, within 0.01 %)",
+            False,
+        ),
+        (
+            replace(NOW, cost_per_month=600.0),
+            {},
+            "declared now: 600.00 USD a month; it stays: the best plan costs 12.00 less (fixed, within 0.01 %)",
+            True,
+        ),
+        (
+            replace(NOW, cost_per_month=580.0),
+            {},
+            "declared now: 580.00 USD a month; no plan is cheaper within the limit: it stays",
+            True,
+        ),
+        (
+            replace(NOW, cost_per_month=2_000.0),
+            {"best": ON_DEMAND},
+            "declared now: 2,000.00 USD a month; on demand: 1,039.00, 961.00 less (within 0.01 %)",
+            False,
+        ),
+        (
+            replace(NOW, throttled_percent=3.0),
+            {"best": CHEAPER, "is_within_limit": False},
+            "declared now: 610.00 USD a month, 3 % throttled; no plan keeps 0.01 %, the one that throttles least costs "
+            "53.00 less (fixed)",
+            False,
+        ),
+        (
+            NOW,
+            {"best": CHEAPER, "is_within_limit": False},
+            "declared now: 610.00 USD a month; no plan is cheaper within the limit: it stays",
+            True,
+        ),
+        (
+            replace(ON_DEMAND, cost_per_month=600.0),
+            {},
+            "declared now: on demand, 600.00 USD a month; stay on demand: the best plan costs 12.00 less (fixed, within "
+            "0.01 %)",
+            True,
+        ),
+    ],
+    ids=["better", "little-better", "best", "on-demand-is", "none-keeps", "declared-alone-keeps", "on-demand"],
+)
+def test_first_line_compares_with_what_is_declared(
+    declared: Candidate, more: dict[str, Any], line: str, is_kept: bool
+) -> None:
+    found = replace(FOUND, declared=declared, **more)
+    (first, *_), advised = verdict(found, 0.01, 20)
+    assert first == line
+    assert (advised is declared) is is_kept
+    assert advised is declared or advised is found.best
+
+
 def test_arrow_code_and_page_are_those_of_the_verdict(command: Command, tmp_path: Path) -> None:
     options = ("recommend", "--scenario", "constant", "--least-gain", "1000000")
     done = command(*options, "--html", "t.html")
     assert (done.returncode, done.stderr) == (0, "")
     table, code = done.stdout.split("\n\n", 1)
-    assert "; stay there: the best plan costs " in table
+    assert "; choose on demand: the best plan costs " in table
     (marked,) = [line for line in table.splitlines() if "←" in line]
     assert marked.startswith("on-demand ←")
     assert table.endswith("plans simulated; none gains enough over on-demand:")
