@@ -84,6 +84,44 @@ def test_scalable_target_without_a_policy_keeps_its_bounds_and_takes_two_deploys
     ]
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_replicas_that_differ_get_the_most_of_each(command: Command, tmp_path: Path, order: int) -> None:
+    app = cdk.App(outdir=str(tmp_path / "app"))
+    stack = cdk.Stack(app, "Shop", env=cdk.Environment(account="111122223333", region="eu-west-1"))
+    reads = [
+        dynamodb.Capacity.autoscaled(min_capacity=31, max_capacity=310, target_utilization_percent=60),
+        dynamodb.Capacity.autoscaled(min_capacity=47, max_capacity=270, target_utilization_percent=80),
+    ][::order]
+    writes = dynamodb.Capacity.autoscaled(max_capacity=70)
+    dynamodb.TableV2(
+        stack,
+        "World",
+        partition_key=KEY,
+        billing=dynamodb.Billing.provisioned(read_capacity=reads[0], write_capacity=writes),
+        replicas=[dynamodb.ReplicaTableProps(region="us-east-1", read_capacity=reads[1])],
+    )
+    app.synth()
+    (planned,) = json.loads(command("migrate", "app", "--json").stdout)
+    assert (
+        "    read=Capacity.autoscaled(min_capacity=47, max_capacity=310, target_utilization_percent=60),\n"
+        in (planned["code"])
+    )
+    assert planned["notes"] == [
+        "table read: replicas differ, and manage_capacity gives all the same; the code has the most of each"
+    ]
+
+
+def test_ceiling_above_the_default_quota_says_the_quota(command: Command, tmp_path: Path) -> None:
+    app, _, table = _app(tmp_path / "app")
+    table.auto_scale_write_capacity(min_capacity=21, max_capacity=71_000).scale_on_utilization(
+        target_utilization_percent=61.9
+    )
+    app.synth()
+    (planned,) = json.loads(command("migrate", "app", "--json").stdout)
+    assert "max_capacity=71_000, target_utilization_percent=61)," in planned["code"]
+    assert "    table_quota_units=71_000,\n" in planned["code"]
+
+
 def test_plan_of_a_table_is_text_with_the_code_set_off(command: Command) -> None:
     done = command("migrate", TWO, "--table", "Visits")
     assert (done.returncode, done.stderr) == (0, "")
@@ -106,8 +144,8 @@ Data/Visits: table: read 42 fixed, write 43 fixed
     )
     orders = command("migrate", TWO, "--table", "Data/Orders").stdout
     assert (
-        "! table write: scheduled action 'load' (min 442) becomes a floor at all times, so that nothing is lost; declare "
-        "it as a Window, which opens and closes, and lower the floor."
+        "! table write: scheduled action 'load' (min 442) becomes a floor at all times, so that nothing is lost; "
+        "declare it as a Window, which opens and closes, and lower the floor."
     ) in orders
     assert "write=Capacity.autoscaled(min_capacity=442, max_capacity=442, target_utilization_percent=67)" in orders
 

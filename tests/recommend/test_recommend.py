@@ -18,7 +18,8 @@ from highwater_lab.recommend.candidates import Choice, plan_of
 from highwater_lab.recommend.code import code_of, scaler_code_of
 from highwater_lab.recommend.search import RecommendError
 from highwater_lab.rehearse import rehearse
-from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.services.schedules import parse_expression
+from highwater_lab.simulation import ResourceSetup, ScheduledChange, TableSetup, TargetSetup
 from highwater_lab.simulation.plans import table_of
 from highwater_lab.simulation.setup import ReplicaSetup
 from highwater_lab.template import find_table
@@ -238,6 +239,28 @@ def test_surges_of_reads_get_read_windows() -> None:
     (window,) = _plan(recommend(swapped, timezone="America/New_York")).windows
     assert (window.read_min, window.write_min) == (6_000, None)
     assert Dimension.READ.value in window.name
+
+
+def test_what_is_declared_is_simulated_as_it_is_deployed() -> None:
+    traffic = writes(*[600] * 60, *[900] * 60)
+    action = ScheduledChange(
+        name="noon", expression=parse_expression("cron(0 12 * * ? *)", ZoneInfo("UTC"), START), min=700, max=None
+    )
+    following = replace(TargetSetup.fixed(650), max=900, actions=(action,))
+    table = TableSetup(
+        name="orders", resources=(ResourceSetup(index=None, read=TargetSetup.fixed(41), write=following),)
+    )
+    found = recommend(traffic, table=table)
+    deployed = rehearse(table, traffic)
+    assert found.declared is not None
+    assert found.declared.cost_per_month == deployed.cost_per_month
+    assert found.declared.throttled_percent == deployed.throttled_percent
+    assert ("declared now", found.declared) in found.rows
+    # the traffic has no reads, which is not to say that there are none
+    assert found.best.plan is not None
+    assert found.best.plan.read == Capacity.fixed(41)
+    assert recommend(traffic).declared is None
+    assert recommend(traffic, table=table, below_usd=1e6).declared is None
 
 
 def test_plan_is_for_the_table_that_it_is_given_with_its_indexes_replicas_and_class() -> None:

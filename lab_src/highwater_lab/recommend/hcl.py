@@ -49,7 +49,10 @@ class _Hcl:
         self._address = f"aws_dynamodb_table.{self._label}"
         names = [str(index) for index, _, _ in plan.resources()][1:] if plan is not None else []
         own = table.indexes if table is not None and self._known is not None else ()
-        self._labels = dict(_labels(list(dict.fromkeys((*own, *names)))))
+        # so that the code of several tables may stand in one module
+        self._prefix = "" if self._label == "table" else f"{self._label}_"
+        labels = _labels(list(dict.fromkeys((*own, *names))))
+        self._labels = {index: f"{self._prefix}{label}" for index, label in labels}
 
     def blocks(self) -> Iterator[list[str]]:
         """Yield the lines of each block, in the order in which they are read."""
@@ -59,6 +62,10 @@ class _Hcl:
                 f"for the resource that declares {self._name or 'the table'}, which keeps its other arguments, such as",
                 "ttl, streams, point-in-time recovery and tags; in place of what scales it now",
             ]
+        if self._labels and self._known is not None and self._name is not None and not self._known.is_live:
+            index, label = next(iter(self._labels.items()))
+            address = f"aws_dynamodb_global_secondary_index.{label}"
+            notes.append(f"indexes that exist are imported first: terraform import {address} '{self._name},{index}'")
         if notes:
             yield [f"# {note}" for note in notes]
         yield from self._imports()
@@ -143,13 +150,11 @@ class _Hcl:
         ignored, notes = list(scaled), list(_NOTHING_ELSE)
         if self._is_switched and scaled:
             ignored = []
-            notes.insert(0, f"add {' and '.join(scaled)} once it is provisioned: with them, the switch is to 1 unit")
+            notes.insert(0, f"add {', '.join(scaled)} after the apply that switches the mode, which else is to 1 unit;")
         if has_mark or self._known is not None:
             ignored.append("warm_throughput")
-        arguments: dict[str, object] = {}
-        if self._known is not None:
-            # a key or a local index that is not known would make Terraform replace the table
-            arguments["prevent_destroy"] = "true"
+        # a key or a local index that is not known would make Terraform replace a table that exists
+        arguments: dict[str, object] = {"prevent_destroy": "true"} if self._known is not None else {}
         if not ignored:
             return []
         return [_block("lifecycle", arguments | {"ignore_changes": f"[{', '.join(ignored)}]"}, notes=notes)]
@@ -197,10 +202,12 @@ class _Hcl:
         if declared is not None:
             units = {f"{each.dimension}_capacity_units": self._units(each) for each in declared}
             blocks.append(_block("provisioned_throughput", units))
-            if any(map(_is_scaled, declared)):
+            if any(map(_is_scaled, declared)) and not self._is_switched:
                 ignored.insert(0, "provisioned_throughput")
         if ignored:
             note = ["what changes by itself, and nothing else"]
+            if self._is_switched:
+                note.insert(0, "add provisioned_throughput after the apply that switches the mode;")
             blocks.append(_block("lifecycle", {"ignore_changes": f"[{', '.join(ignored)}]"}, notes=note))
         arguments = {"table_name": f"{self._address}.name", "index_name": _text(name)}
         notes = ["its keys are not known: they are placeholders"] if keys is None else []
@@ -211,8 +218,8 @@ class _Hcl:
         if not _is_scaled(target):
             return
         actions = compile_actions(target)
-        of = "table" if target.index is None else self._labels[target.index]
-        label = f"{of}_{target.dimension}" if self._label == "table" else f"{self._label}_{of}_{target.dimension}"
+        of = f"{self._prefix}table" if target.index is None else self._labels[target.index]
+        label = f"{of}_{target.dimension}"
         yield self._target(target, label, bool(actions))
         last = f"aws_appautoscaling_target.{label}"
         if target.capacity.is_autoscaled:

@@ -275,8 +275,8 @@ class _Simulator:
             return plan
         # what the traffic does not know of stays as it is, which is not the same as what it knows to be idle
         known = {stream.dimension for stream in self.traffic.rates}
-        own = {each: self.table.resources[0].target(each).capacity for each in Dimension if each not in known}
-        return replace(plan, read=own.get(Dimension.READ, plan.read), write=own.get(Dimension.WRITE, plan.write))
+        kept = {each: self.table.resources[0].target(each).capacity for each in Dimension if each not in known}
+        return replace(plan, read=kept.get(Dimension.READ, plan.read), write=kept.get(Dimension.WRITE, plan.write))
 
     def try_plan(self, plan: Plan | None, policy: str = Declared.name) -> Candidate:
         """Simulate a plan, or without one on-demand."""
