@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk.assertions import Annotations, Match
 
 from cdk_highwater import Capacity, manage_capacity
-from highwater_lab.template import list_tables, load_templates
+from highwater.core import Dimension
+from highwater_lab.commands.migrate import migration_of
+from highwater_lab.template import ListedTable, TemplateError, is_plan, list_tables, load_templates
 from tests.command import Command, refused
 from tests.template.plans import plan, state, table
 
@@ -82,6 +88,45 @@ def test_scalable_target_without_a_policy_keeps_its_bounds_and_takes_two_deploys
     assert planned["notes"] == [
         "table write: no policy that could be read moves it between its bounds; the code has target tracking at 70 %"
     ]
+
+
+def _migrations() -> Iterator[Any]:
+    for folder in sorted(CORPUS.iterdir()):
+        for file in folder.iterdir():
+            if file.name == "right.json" or is_plan(file):
+                continue
+            try:
+                listed = list_tables(load_templates(file))
+            except TemplateError:
+                continue
+            for each in listed:
+                if each.setup is not None and migration_of(each).code:
+                    yield pytest.param(each, id=f"{folder.name}-{each.name}")
+
+
+@pytest.mark.parametrize("listed", list(_migrations()))
+def test_no_table_of_the_corpus_has_less_at_any_time_than_it_had(listed: ListedTable) -> None:
+    assert listed.setup is not None
+    stack = cdk.Stack(cdk.App(), "Shop", env=cdk.Environment(account="111122223333", region="eu-west-1"))
+    code = migration_of(listed).code.replace("\nmanage_capacity(", "\nmanaged = manage_capacity(")
+    (variable,) = re.findall(r"manage_capacity\(\n    (\w+),", code)
+    names: dict[str, Any] = {"stack": stack, variable: dynamodb.Table.from_table_name(stack, "Own", "own")}
+    exec(code, names)  # noqa: S102 - that is the test
+    Annotations.from_stack(stack).has_no_error("*", Match.any_value())
+    targets = {target.key: target.capacity for target in names["managed"].plan.targets()}
+    for resource in listed.setup.resources:
+        for dimension in Dimension:
+            before, after = resource.target(dimension), targets[resource.index, dimension]
+            floors = [before.capacity.min_capacity, *(action.min or 0 for action in before.actions)]
+            assert after.min_capacity >= max(floors)
+            assert after.max_capacity >= before.max
+            if before.tracking is not None:
+                percent = after.target_utilization_percent
+                assert percent is not None
+                assert percent <= before.tracking.target_percent
+                assert after.scale_in_cooldown.total_seconds() == before.tracking.scale_in_cooldown
+                assert after.scale_out_cooldown.total_seconds() == before.tracking.scale_out_cooldown
+                assert after.disable_scale_in == before.tracking.disable_scale_in
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -181,7 +181,12 @@ def test_arrow_code_and_page_are_those_of_the_verdict(command: Command, tmp_path
 
 def _app_of(tmp_path: Path, **values: Any) -> tuple[str, ...]:
     (tmp_path / "t.csv").write_text("bin_60s,writes\n" + "".join(f"{minute},6000\n" for minute in range(90)))
-    keys: dict[str, Any] = {"hash_key": "pk", "attribute": [{"name": "pk", "type": "N"}], "read_capacity": 9, "write_capacity": 3_000}
+    keys: dict[str, Any] = {
+        "hash_key": "pk",
+        "attribute": [{"name": "pk", "type": "N"}],
+        "read_capacity": 9,
+        "write_capacity": 3_000,
+    }
     (tmp_path / "plan.json").write_text(json.dumps(plan(table(**(keys | values)))))
     return ("recommend", "--template", "plan.json", "--traffic", "t.csv")
 

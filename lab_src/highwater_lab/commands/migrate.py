@@ -91,15 +91,17 @@ def migration_of(table: ListedTable) -> Migration:
 def _kept(name: str, setup: TableSetup) -> TableSetup:
     """Return a table with at least what it has at any time: the highest floors of its schedule and of its replicas."""
     resources = tuple(
-        each.with_targets(_shared(_at_most(each.read), each.index, setup.replicas), _at_most(each.write))
+        each.with_targets(_shared(_at_all_times(each.read), each.index, setup.replicas), _at_all_times(each.write))
         for each in setup.resources
     )
     return replace(setup, name=name, resources=resources)
 
 
-def _at_most(target: TargetSetup) -> TargetSetup:
-    """Return a target with the highest floor and the highest ceiling that its scheduled actions set."""
-    floor = max((target.min, *(action.min or 0 for action in target.actions)))
+def _at_all_times(target: TargetSetup) -> TargetSetup:
+    """Return a target with the highest floor and ceiling that it ever has, by its units or its scheduled actions."""
+    # without a policy, its own units stay where they are within its bounds
+    own = target.min if target.tracking is not None else int(target.capacity.min_capacity)
+    floor = max((own, *(action.min or 0 for action in target.actions)))
     ceiling = max((target.max, floor, *(action.max or 0 for action in target.actions)))
     tracking = target.tracking
     if tracking is None and target.has_target and floor < ceiling:
@@ -155,7 +157,7 @@ def _notes(setup: TableSetup) -> Iterator[str]:
                 "most of each"
             )
         for dimension in Dimension:
-            kept = _at_most(resource.target(dimension))
+            kept = _at_all_times(resource.target(dimension))
             if kept.tracking is not None and resource.target(dimension).tracking is None:
                 yield (
                     f"{resource.label} {dimension}: no policy that could be read moves it between its bounds; the code "
