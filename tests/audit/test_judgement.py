@@ -12,7 +12,7 @@ from highwater.core import Dimension
 from highwater_lab.audit import AuditFinding, Kind, LiveTable, Question, judge
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.prices import load_prices
-from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.simulation import KeyAttribute, Keys, KnownTable, ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic, Usage
 
 READ, WRITE = Dimension.READ, Dimension.WRITE
@@ -31,7 +31,11 @@ FOLLOWING = TargetSetup(units=31, min=31, max=310, tracking=TargetTracking(targe
 def _table(*resources: ResourceSetup, **more: Any) -> LiveTable:
     is_on_demand, is_infrequent = more.pop("is_on_demand", False), more.pop("is_infrequent_access", False)
     setup = TableSetup(
-        name="orders", resources=resources, is_on_demand=is_on_demand, is_infrequent_access=is_infrequent
+        name="orders",
+        resources=resources,
+        is_on_demand=is_on_demand,
+        is_infrequent_access=is_infrequent,
+        known=KnownTable(table_name="orders", keys={None: Keys(partition=(KeyAttribute("order", "N"),))}, is_live=True),
     )
     return LiveTable(account="111122223333", region="us-east-1", name="orders", setup=setup, **more)
 
@@ -84,8 +88,20 @@ def test_index_without_scaling_is_scaled_as_its_table() -> None:
         "nothing scales index 'by_owner' write (40 fixed, up to 35 requested), beside a table that is scaled",
     )
     assert 'index_name="by_owner", read=Capacity.fixed(7), write=Capacity.autoscaled(min_capacity=31' in finding.code
+    assert 'orders = dynamodb.Table.from_table_name(stack, "orders", "orders")\n' in finding.code
     (finding,) = _findings(table, usage, language="hcl")
-    assert 'resource "aws_appautoscaling_target" "index_by_owner_write"' in finding.code
+    assert 'resource "aws_appautoscaling_target" "orders_index_by_owner_write"' in finding.code
+    assert 'import {\n  to = aws_dynamodb_table.orders\n  id = "orders"\n}\n' in finding.code
+
+
+def test_terraform_code_never_lowers_what_is_warm() -> None:
+    own = ResourceSetup(index=None, read=TargetSetup.fixed(3), write=TargetSetup.fixed(9_000), warm_write_units=60_000)
+    table = _table(own)
+    (finding,) = _findings(table, _usage(table, write=5_000, read=2), language="hcl")
+    assert finding.kind is Kind.WASTE
+    assert "warm_throughput {" not in finding.code
+    assert "ignore_changes  = [read_capacity, write_capacity, warm_throughput]" in finding.code
+    assert 'hash_key       = "order"' in finding.code
 
 
 def test_own_dimension_without_scaling_gets_the_target_of_the_other() -> None:
@@ -134,6 +150,8 @@ def test_table_with_vector_indexes_stays_on_demand() -> None:
     usage = _usage(table, write=400)
     (finding,) = _findings(table, usage)
     assert (finding.kind, "Capacity.autoscaled" in finding.code) == (Kind.MODE, True)
+    assert 'partition_key=dynamodb.Attribute(name="order", type=dynamodb.AttributeType.NUMBER),\n' in finding.code
+    assert "    initial_write_units=" in finding.code
     assert _findings(replace(table, is_bound_to_on_demand=True), usage) == ()
 
 

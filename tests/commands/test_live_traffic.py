@@ -108,6 +108,44 @@ def test_traffic_from_elsewhere_has_no_region_of_the_environment(command: Comman
     assert "us-east-1" in done.stdout
 
 
+def test_recommendation_for_a_live_table_is_for_what_it_has(command: Command, cloud: LocalCloud) -> None:
+    client = cloud.client("dynamodb")
+    client.create_table(
+        TableName="visits",
+        KeySchema=[{"AttributeName": "visit", "KeyType": "HASH"}, {"AttributeName": "at", "KeyType": "RANGE"}],
+        AttributeDefinitions=[
+            {"AttributeName": "visit", "AttributeType": "S"},
+            {"AttributeName": "at", "AttributeType": "N"},
+        ],
+        ProvisionedThroughput={"ReadCapacityUnits": 41, "WriteCapacityUnits": 2_300},
+        WarmThroughput={"ReadUnitsPerSecond": 18_000, "WriteUnitsPerSecond": 60_000},
+    )
+    client.close()
+    data = [
+        {
+            "MetricName": "ConsumedWriteCapacityUnits",
+            "Dimensions": [{"Name": "TableName", "Value": "visits"}],
+            "Timestamp": cloud.status().now - timedelta(minutes=minute),
+            "Value": 60 * (5_000 if minute < 40 else 700),
+        }
+        for minute in range(10, 190)
+    ]
+    cloudwatch = cloud.client("cloudwatch")
+    cloudwatch.put_metric_data(Namespace="AWS/DynamoDB", MetricData=data)
+    cloudwatch.close()
+    live = ("recommend", "--live-table", "visits", "--days", "1", "--max-throttled", "1", "--region", "us-east-1")
+    done = command(*live)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("declared now: ")
+    assert "\ndeclared now: fixed " in done.stdout
+    assert 'visits = dynamodb.Table.from_table_name(stack, "visits", "visits")\nmanage_capacity(\n' in done.stdout
+    code = command(*live, "--code", "hcl").stdout.split("\n\n", 1)[1]
+    assert 'import {\n  to = aws_dynamodb_table.visits\n  id = "visits"\n}\n' in code
+    assert '  hash_key       = "visit"\n  range_key      = "at"\n' in code
+    assert "warm_throughput]" in code
+    assert "warm_throughput {" not in code
+
+
 def test_recommendation_for_a_table_with_vector_indexes_says_that_it_stays_on_demand(command: Command) -> None:
     done = command("recommend", "--live-table", "articles", "--days", "1", AWS_REGION="eu-west-1")
     note = (

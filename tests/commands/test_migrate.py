@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk.assertions import Annotations, Match
 
 from cdk_highwater import Capacity, manage_capacity
-from highwater_lab.template import list_tables, load_templates
+from highwater.core import Dimension
+from highwater_lab.commands.migrate import migration_of
+from highwater_lab.template import ListedTable, TemplateError, is_plan, list_tables, load_templates
 from tests.command import Command, refused
 from tests.template.plans import plan, state, table
 
@@ -68,7 +74,7 @@ def test_code_keeps_floors_ceilings_and_targets(command: Command, tmp_path: Path
     ]
 
 
-def test_scalable_target_without_a_policy_keeps_its_floor_and_takes_two_deploys(
+def test_scalable_target_without_a_policy_keeps_its_bounds_and_takes_two_deploys(
     command: Command, tmp_path: Path
 ) -> None:
     """Its scheduled actions, or its bounds alone, hold capacity above the template's number."""
@@ -78,7 +84,87 @@ def test_scalable_target_without_a_policy_keeps_its_floor_and_takes_two_deploys(
     (planned,) = json.loads(command("migrate", "app", "--json").stdout)
     assert planned["what"].startswith("table: read 11 fixed, write 21 to 2,100 without a policy; ")
     assert len(planned["steps"]) == 3
-    assert "    write=Capacity.fixed(21),\n" in planned["code"]
+    assert "    write=Capacity.autoscaled(min_capacity=21, max_capacity=2_100),\n" in planned["code"]
+    assert planned["notes"] == [
+        "table write: no policy that could be read moves it between its bounds; the code has target tracking at 70 %"
+    ]
+
+
+def _migrations() -> Iterator[Any]:
+    for folder in sorted(CORPUS.iterdir()):
+        for file in folder.iterdir():
+            if file.name == "right.json" or is_plan(file):
+                continue
+            try:
+                listed = list_tables(load_templates(file))
+            except TemplateError:
+                continue
+            for each in listed:
+                if each.setup is not None and migration_of(each).code:
+                    yield pytest.param(each, id=f"{folder.name}-{each.name}")
+
+
+@pytest.mark.parametrize("listed", list(_migrations()))
+def test_no_table_of_the_corpus_has_less_at_any_time_than_it_had(listed: ListedTable) -> None:
+    assert listed.setup is not None
+    stack = cdk.Stack(cdk.App(), "Shop", env=cdk.Environment(account="111122223333", region="eu-west-1"))
+    code = migration_of(listed).code.replace("\nmanage_capacity(", "\nmanaged = manage_capacity(")
+    (variable,) = re.findall(r"manage_capacity\(\n    (\w+),", code)
+    names: dict[str, Any] = {"stack": stack, variable: dynamodb.Table.from_table_name(stack, "Own", "own")}
+    exec(code, names)  # noqa: S102 - that is the test
+    Annotations.from_stack(stack).has_no_error("*", Match.any_value())
+    targets = {target.key: target.capacity for target in names["managed"].plan.targets()}
+    for resource in listed.setup.resources:
+        for dimension in Dimension:
+            before, after = resource.target(dimension), targets[resource.index, dimension]
+            floors = [before.capacity.min_capacity, *(action.min or 0 for action in before.actions)]
+            assert after.min_capacity >= max(floors)
+            assert after.max_capacity >= before.max
+            if before.tracking is not None:
+                percent = after.target_utilization_percent
+                assert percent is not None
+                assert percent <= before.tracking.target_percent
+                assert after.scale_in_cooldown.total_seconds() == before.tracking.scale_in_cooldown
+                assert after.scale_out_cooldown.total_seconds() == before.tracking.scale_out_cooldown
+                assert after.disable_scale_in == before.tracking.disable_scale_in
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_replicas_that_differ_get_the_most_of_each(command: Command, tmp_path: Path, order: int) -> None:
+    app = cdk.App(outdir=str(tmp_path / "app"))
+    stack = cdk.Stack(app, "Shop", env=cdk.Environment(account="111122223333", region="eu-west-1"))
+    reads = [
+        dynamodb.Capacity.autoscaled(min_capacity=31, max_capacity=310, target_utilization_percent=60),
+        dynamodb.Capacity.autoscaled(min_capacity=47, max_capacity=270, target_utilization_percent=80),
+    ][::order]
+    writes = dynamodb.Capacity.autoscaled(max_capacity=70)
+    dynamodb.TableV2(
+        stack,
+        "World",
+        partition_key=KEY,
+        billing=dynamodb.Billing.provisioned(read_capacity=reads[0], write_capacity=writes),
+        replicas=[dynamodb.ReplicaTableProps(region="us-east-1", read_capacity=reads[1])],
+    )
+    app.synth()
+    (planned,) = json.loads(command("migrate", "app", "--json").stdout)
+    assert (
+        "    read=Capacity.autoscaled(min_capacity=47, max_capacity=310, target_utilization_percent=60),\n"
+        in (planned["code"])
+    )
+    assert planned["notes"] == [
+        "table read: replicas differ, and manage_capacity gives all the same; the code has the most of each"
+    ]
+
+
+def test_ceiling_above_the_default_quota_says_the_quota(command: Command, tmp_path: Path) -> None:
+    app, _, table = _app(tmp_path / "app")
+    table.auto_scale_write_capacity(min_capacity=21, max_capacity=71_000).scale_on_utilization(
+        target_utilization_percent=61.9
+    )
+    app.synth()
+    (planned,) = json.loads(command("migrate", "app", "--json").stdout)
+    assert "max_capacity=71_000, target_utilization_percent=61)," in planned["code"]
+    assert "    table_quota_units=71_000,\n" in planned["code"]
 
 
 def test_plan_of_a_table_is_text_with_the_code_set_off(command: Command) -> None:
@@ -102,7 +188,11 @@ Data/Visits: table: read 42 fixed, write 43 fixed
 """
     )
     orders = command("migrate", TWO, "--table", "Data/Orders").stdout
-    assert "! table write: scheduled action 'load' (min 442) is not in the code; declare it as a Window" in orders
+    assert (
+        "! table write: scheduled action 'load' (min 442) becomes a floor at all times, so that nothing is lost; "
+        "declare it as a Window, which opens and closes, and lower the floor."
+    ) in orders
+    assert "write=Capacity.autoscaled(min_capacity=442, max_capacity=442, target_utilization_percent=67)" in orders
 
 
 def test_table_that_needs_nothing_says_why(command: Command, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,7 +64,7 @@ def test_first_lines_compare_with_on_demand_and_price_the_last_step() -> None:
         PLAN,
     )
     assert verdict(replace(FOUND, best=ON_DEMAND, curve=(ON_DEMAND,)), 0.01, 20) == (
-        ["on demand: 1,039.00 USD a month; no plan is cheaper within the limit: stay on demand"],
+        ["on demand: 1,039.00 USD a month; no plan is cheaper within the limit: choose on demand"],
         ON_DEMAND,
     )
     assert verdict(replace(FOUND, on_demand=None), 0.01, 20) == ([], PLAN)
@@ -72,7 +73,7 @@ def test_first_lines_compare_with_on_demand_and_price_the_last_step() -> None:
 
 def test_verdict_is_to_stay_on_demand_only_where_that_keeps_the_limit() -> None:
     assert verdict(FOUND, 0.01, 451.5) == (
-        ["on demand: 1,039.00 USD a month; stay there: the best plan costs 451.00 less (fixed, within 0.01 %)"],
+        ["on demand: 1,039.00 USD a month; choose on demand: the best plan costs 451.00 less (fixed, within 0.01 %)"],
         ON_DEMAND,
     )
     throttled = replace(ON_DEMAND, throttled_percent=0.31)
@@ -98,12 +99,75 @@ def test_verdict_is_to_stay_on_demand_only_where_that_keeps_the_limit() -> None:
     )
 
 
+NOW = replace(PLAN, cost_per_month=610.0, throttled_percent=0.002)
+
+
+@pytest.mark.parametrize(
+    ("declared", "more", "line", "is_kept"),
+    [
+        (
+            replace(NOW, throttled_percent=0.4),
+            {},
+            "declared now: 610.00 USD a month, 0.4 % throttled; provisioned: 588.00, 22.00 less (fixed, within 0.01 %)",
+            False,
+        ),
+        (
+            replace(NOW, cost_per_month=600.0),
+            {},
+            "declared now: 600.00 USD a month; it stays: the best plan costs 12.00 less (fixed, within 0.01 %)",
+            True,
+        ),
+        (
+            replace(NOW, cost_per_month=580.0),
+            {},
+            "declared now: 580.00 USD a month; no plan is cheaper within the limit: it stays",
+            True,
+        ),
+        (
+            replace(NOW, cost_per_month=2_000.0),
+            {"best": ON_DEMAND},
+            "declared now: 2,000.00 USD a month; on demand: 1,039.00, 961.00 less (within 0.01 %)",
+            False,
+        ),
+        (
+            replace(NOW, throttled_percent=3.0),
+            {"best": CHEAPER, "is_within_limit": False},
+            "declared now: 610.00 USD a month, 3 % throttled; no plan keeps 0.01 %, the one that throttles least costs "
+            "53.00 less (fixed)",
+            False,
+        ),
+        (
+            NOW,
+            {"best": CHEAPER, "is_within_limit": False},
+            "declared now: 610.00 USD a month; no plan is cheaper within the limit: it stays",
+            True,
+        ),
+        (
+            replace(ON_DEMAND, cost_per_month=600.0),
+            {},
+            "declared now: on demand, 600.00 USD a month; stay on demand: the best plan costs 12.00 less (fixed, "
+            "within 0.01 %)",
+            True,
+        ),
+    ],
+    ids=["better", "little-better", "best", "on-demand-is", "none-keeps", "declared-alone-keeps", "on-demand"],
+)
+def test_first_line_compares_with_what_is_declared(
+    declared: Candidate, more: dict[str, Any], line: str, is_kept: bool
+) -> None:
+    found = replace(FOUND, declared=declared, **more)
+    (first, *_), advised = verdict(found, 0.01, 20)
+    assert first == line
+    assert (advised is declared) is is_kept
+    assert advised is declared or advised is found.best
+
+
 def test_arrow_code_and_page_are_those_of_the_verdict(command: Command, tmp_path: Path) -> None:
     options = ("recommend", "--scenario", "constant", "--least-gain", "1000000")
     done = command(*options, "--html", "t.html")
     assert (done.returncode, done.stderr) == (0, "")
     table, code = done.stdout.split("\n\n", 1)
-    assert "; stay there: the best plan costs " in table
+    assert "; choose on demand: the best plan costs " in table
     (marked,) = [line for line in table.splitlines() if "←" in line]
     assert marked.startswith("on-demand ←")
     assert table.endswith("plans simulated; none gains enough over on-demand:")
@@ -113,6 +177,67 @@ def test_arrow_code_and_page_are_those_of_the_verdict(command: Command, tmp_path
     document = json.loads(command(*options, "--json").stdout)
     assert (document["advised"]["summary"], document["advised"]["code"]) == ("on-demand", code.split("written:")[0])
     assert document["best"]["summary"] != "on-demand"
+
+
+def _app_of(tmp_path: Path, **values: Any) -> tuple[str, ...]:
+    (tmp_path / "t.csv").write_text("bin_60s,writes\n" + "".join(f"{minute},6000\n" for minute in range(90)))
+    keys: dict[str, Any] = {
+        "hash_key": "pk",
+        "attribute": [{"name": "pk", "type": "N"}],
+        "read_capacity": 9,
+        "write_capacity": 3_000,
+    }
+    (tmp_path / "plan.json").write_text(json.dumps(plan(table(**(keys | values)))))
+    return ("recommend", "--template", "plan.json", "--traffic", "t.csv")
+
+
+def test_table_of_an_app_gets_a_row_of_what_it_has_and_code_that_fits_it(command: Command, tmp_path: Path) -> None:
+    options = _app_of(tmp_path)
+    done = command(*options, "--html", "t.html")
+    assert (done.returncode, done.stderr) == (0, "")
+    table, code = done.stdout.split("\n\n", 1)
+    assert table.startswith("declared now: 1,")
+    assert " USD a month; provisioned: " in table.splitlines()[0]
+    (row,) = [line for line in table.splitlines()[1:] if line.startswith("declared now: fixed")]
+    assert "stay" not in table
+    assert 'orders = dynamodb.Table.from_table_name(stack, "orders", "orders")\nmanage_capacity(\n' in code
+    assert "    read=Capacity.fixed(9),\n" in code
+    assert "nothing to change: this is declared already" in (tmp_path / "t.html").read_text()
+    document = json.loads(command(*options, "--json").stdout)
+    assert f"{document['declared']['cost_per_month_usd']:,.2f}" in row
+    assert document["declared"]["summary"] == "fixed"
+    assert (
+        command(*options, "--code", "hcl")
+        .stdout.split("\n\n", 1)[1]
+        .startswith("# for the resource that declares orders")
+    )
+
+
+def test_table_that_has_the_best_plan_stays(command: Command, tmp_path: Path) -> None:
+    options = _app_of(tmp_path, write_capacity=120)
+    done = command(*options)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.match(
+        r"declared now: [\d.]+ USD a month; (it stays: the best plan costs|no plan is cheaper)", done.stdout
+    )
+    assert done.stdout.endswith("plans simulated; what is declared stays, and there is nothing to change\n")
+    (row,) = [line for line in done.stdout.splitlines() if "←" in line]
+    assert row.startswith("declared now: fixed ←")
+    document = json.loads(command(*options, "--json").stdout)
+    assert (document["advised"]["summary"], document["advised"]["code"]) == ("fixed", None)
+
+
+def test_table_on_demand_stays_on_demand_or_is_switched_to_enough(command: Command, tmp_path: Path) -> None:
+    options = _app_of(tmp_path, billing_mode="PAY_PER_REQUEST")
+    done = command(*options)
+    assert "    initial_write_units=" in done.stdout
+    assert done.stderr == (
+        "the traffic has no reads, so aws_dynamodb_table.orders gets 1 read unit; give them too, or set read= and "
+        "initial_read_units= in the code\n"
+    )
+    kept = command(*options, "--least-gain", "100000")
+    assert "; stay on demand: the best plan costs " in kept.stdout
+    assert (kept.returncode, kept.stderr) == (0, "")
 
 
 def test_option_for_all_tables_is_no_option_of_one(command: Command) -> None:

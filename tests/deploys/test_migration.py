@@ -261,13 +261,16 @@ def test_tables_with_scaling_of_their_own_come_and_go_without_a_throttle(
             "back",
         ]
     assert [step.split(":")[0] for step in plans["Shop/World"]["steps"]] == ["deploy", "back"]
-    # as its note says, what the code leaves out is declared as a window
-    assert [note.split(" is not")[0] for note in plans["Shop/Nightly"]["notes"]] == [
-        "table write: scheduled action 'open' (min 240)",
-        "table write: scheduled action 'close' (min 24)",
+    # as its notes say, what the code has at all times is declared as a window, and the floor is lowered
+    assert [note.split(",")[0].split(";")[0] for note in plans["Shop/Nightly"]["notes"]] == [
+        "table write: no policy that could be read moves it between its bounds",
+        "table write: scheduled action 'open' (min 240) becomes a floor at all times",
+        "table write: scheduled action 'close' (min 24) is not in the code",
     ]
+    assert "write=Capacity.autoscaled(min_capacity=240, " in plans["Shop/Nightly"]["code"]
     window = 'Window.daily("night", start="05:00", end="07:00", timezone="UTC", write_min=240)'
     night = plans["Shop/Nightly"]["code"].replace("    write=", f"    windows=[{window}],\n    write=")
+    night = night.replace("min_capacity=240", "min_capacity=24")
     code = f"from cdk_highwater import Window\n{plans['Shop/Orders']['code']}{night}{plans['Shop/World']['code']}"
 
     traffic.deploy(synth(tmp_path / "bare", is_scaled=False))

@@ -6,12 +6,12 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import hcl2
 import pytest
 
 from highwater.core import Capacity, HighWaterMark, IndexCapacity, Plan, Window
@@ -25,7 +25,6 @@ from tests.template.plans import plan as made_plan
 from tests.template.plans import resource
 
 Block = dict[str, Any]
-_TOKEN = re.compile(r'\s*(?:#[^\n]*|("(?:[^"\\]|\\.)*")|(-?\d+)|([A-Za-z_][\w.-]*)|([={}\[\],]))')
 READ = Capacity.autoscaled(min_capacity=13, max_capacity=1_300, target_utilization_percent=55)
 WRITE = Capacity.autoscaled(min_capacity=17, max_capacity=1_700)
 NIGHT = Window.weekly("night", days="MON-FRI", start="23:30", end="01:15", timezone="America/New_York", write_min=900)
@@ -73,77 +72,35 @@ PLANS = {
 }
 
 
-class _Hcl:
-    """Reads the part of HCL that is written: blocks, and arguments with texts, numbers, references and lists of them.
-
-    Anything else, an argument that is given twice in a block, or a block that is not closed, is an error.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._tokens = list(_tokens(text))
-        self._at = 0
-
-    def resources(self) -> dict[str, Block]:
-        found: dict[str, Block] = {}
-        while self._at < len(self._tokens):
-            assert self._next() == "resource"
-            kind, name = json.loads(self._next()), json.loads(self._next())
-            assert re.fullmatch(r"[A-Za-z_][\w-]*", name), "a label"
-            assert f"{kind}.{name}" not in found, "a resource that is declared twice"
-            found[f"{kind}.{name}"] = self._block()
-        return found
-
-    def _block(self) -> Block:
-        assert self._next() == "{"
-        block: Block = {}
-        while (name := self._next()) != "}":
-            assert re.fullmatch(r"[a-z_]+", name), name
-            if self._tokens[self._at] == "{":
-                block.setdefault(name, []).append(self._block())
-            else:
-                assert self._next() == "="
-                assert name not in block, name
-                block[name] = self._value()
-        return block
-
-    def _value(self) -> Any:
-        token = self._next()
-        if token == "{":
-            self._at -= 1
-            return self._block()
-        if token != "[":
-            return token
-        items = []
-        while (token := self._next()) != "]":
-            items.append(token)
-            assert self._tokens[self._at] in (",", "]")
-            if self._tokens[self._at] == ",":
-                self._at += 1
-        return items
-
-    def _next(self) -> str:
-        token = self._tokens[self._at]
-        self._at += 1
-        return token
+def _resources(code: str) -> dict[str, Block]:
+    """Parse code; return its resources by address. A resource that is declared twice is an error."""
+    found: dict[str, Block] = {}
+    for each in hcl2.loads(code).get("resource", []):
+        ((kind, named),) = each.items()
+        ((name, block),) = named.items()
+        address = f"{json.loads(kind)}.{json.loads(name)}"
+        assert address not in found
+        found[address] = _plain(block)
+    return found
 
 
-def _tokens(text: str) -> Iterator[str]:
-    at = 0
-    text = text.rstrip()
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        assert match is not None, f"no HCL: {text[at : at + 60]!r}"
-        at = match.end()
-        yield from (group for group in match.groups() if group is not None)
+def _plain(value: Any) -> Any:
+    """Return a parsed value without what the parser adds: comments, marks of blocks, and braces around references."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items() if not key.startswith("__")}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value[2:-1] if isinstance(value, str) and re.fullmatch(r"\$\{[^}]*\}", value) else value
 
 
 def _evaluated(value: Any, resources: dict[str, Block]) -> Any:
     if isinstance(value, list):
         return [_evaluated(each, resources) for each in value]
     if isinstance(value, dict):
-        return {key: _evaluated(each, resources) for key, each in value.items() if key != "lifecycle"}
-    if value in ("true", "false") or re.fullmatch(r"-?\d+", value):
-        return json.loads(value)
+        left_out = ("lifecycle", "depends_on")
+        return {key: _evaluated(each, resources) for key, each in value.items() if key not in left_out}
+    if not isinstance(value, str):
+        return value
     if value.startswith('"'):
         text: str = json.loads(value)
         filled = re.sub(r"(?<!\$)\$\{([^}]*)\}", lambda match: str(_referred(match[1], resources)), text)
@@ -161,7 +118,7 @@ def _candidate(plan: Plan | None) -> Candidate:
 
 
 def _read_back(code: str, folder: Path) -> TableSetup:
-    declared = _Hcl(code).resources()
+    declared = _resources(code)
     planned = made_plan(*(resource(address, **_evaluated(block, declared)) for address, block in declared.items()))
     (folder / "plan.json").write_text(json.dumps(planned))
     return find_table(load_templates(folder / "plan.json"))
@@ -188,12 +145,13 @@ def test_on_demand(tmp_path: Path) -> None:
 def test_only_what_scaling_changes_is_ignored() -> None:
     code = hcl_of(_candidate(PLANS["indexes with names that are no labels"]))
     assert code.startswith("# needs version 6.44 or newer of the AWS provider\n\nresource ")
-    declared = _Hcl(code).resources()
+    assert "  # its keys are not known: id is a placeholder\n" in code
+    declared = _resources(code)
     table = declared["aws_dynamodb_table.table"]
     assert table["lifecycle"] == [{"ignore_changes": ["read_capacity", "write_capacity"]}]
     assert "global_secondary_index" not in table
     assert (
-        "    # auto scaling changes these, and nothing else;\n"
+        "    # what changes by itself, and nothing else;\n"
         "    # global_secondary_index here would hide new, changed and removed indexes\n"
     ) in code
     indexes = {name: each for name, each in declared.items() if name.startswith("aws_dynamodb_global_secondary_index.")}
@@ -206,9 +164,9 @@ def test_only_what_scaling_changes_is_ignored() -> None:
     with_windows = declared["aws_appautoscaling_target.table_write"]
     assert with_windows["lifecycle"] == [{"ignore_changes": ["min_capacity", "max_capacity"]}]
     assert "lifecycle" not in declared["aws_appautoscaling_target.table_read"]
-    one = _Hcl(hcl_of(_candidate(PLANS["one dimension"]))).resources()
+    one = _resources(hcl_of(_candidate(PLANS["one dimension"])))
     assert one["aws_dynamodb_table.table"]["lifecycle"] == [{"ignore_changes": ["write_capacity"]}]
-    fixed = _Hcl(hcl_of(_candidate(PLANS["fixed"]))).resources()
+    fixed = _resources(hcl_of(_candidate(PLANS["fixed"])))
     assert "lifecycle" not in fixed["aws_dynamodb_table.table"]
 
 
@@ -225,6 +183,6 @@ def test_command_prints_the_code_of_either(command: Command) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     code = done.stdout.split("\n\n", 1)[1]
     assert code.startswith('resource "aws_dynamodb_table" "table" {\n')
-    assert "aws_appautoscaling_policy.table_write" in {*_Hcl(code).resources()}
+    assert "aws_appautoscaling_policy.table_write" in _resources(code)
     document = json.loads(command("recommend", "--scenario", "constant", "--code", "hcl", "--json").stdout)
     assert document["best"]["code"] == code

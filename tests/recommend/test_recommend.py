@@ -18,7 +18,8 @@ from highwater_lab.recommend.candidates import Choice, plan_of
 from highwater_lab.recommend.code import code_of, scaler_code_of
 from highwater_lab.recommend.search import RecommendError
 from highwater_lab.rehearse import rehearse
-from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.services.schedules import parse_expression
+from highwater_lab.simulation import ResourceSetup, ScheduledChange, TableSetup, TargetSetup
 from highwater_lab.simulation.plans import table_of
 from highwater_lab.simulation.setup import ReplicaSetup
 from highwater_lab.template import find_table
@@ -240,8 +241,32 @@ def test_surges_of_reads_get_read_windows() -> None:
     assert Dimension.READ.value in window.name
 
 
+def test_what_is_declared_is_simulated_as_it_is_deployed() -> None:
+    traffic = writes(*[600] * 60, *[900] * 60)
+    action = ScheduledChange(
+        name="noon", expression=parse_expression("cron(0 12 * * ? *)", ZoneInfo("UTC"), START), min=700, max=None
+    )
+    following = replace(TargetSetup.fixed(650), max=900, actions=(action,))
+    table = TableSetup(
+        name="orders", resources=(ResourceSetup(index=None, read=TargetSetup.fixed(41), write=following),)
+    )
+    found = recommend(traffic, table=table)
+    deployed = rehearse(table, traffic)
+    assert found.declared is not None
+    assert found.declared.cost_per_month == deployed.cost_per_month
+    assert found.declared.throttled_percent == deployed.throttled_percent
+    assert ("declared now", found.declared) in found.rows
+    # the traffic has no reads, which is not to say that there are none
+    assert found.best.plan is not None
+    assert found.best.plan.read == Capacity.fixed(41)
+    assert recommend(traffic).declared is None
+    assert recommend(traffic, table=table, below_usd=1e6).declared is None
+
+
 def test_plan_is_for_the_table_that_it_is_given_with_its_indexes_replicas_and_class() -> None:
-    traffic = writes(*[600 * 60] * 120)
+    # reads that the traffic does not know of would stay as they are
+    counts = {Stream(None, WRITE): [600 * 3600.0] * 120, Stream(None, READ): [0.0] * 120}
+    traffic = Traffic.from_counts("idle reads", counts, bin_seconds=60, start=START)
     one = ResourceSetup(index=None, read=TargetSetup.fixed(7), write=TargetSetup.fixed(11))
     table = TableSetup(name="orders", resources=(one,))
     replicas = tuple(ReplicaSetup(region="us-east-1", read_units=9_000) for _ in range(2))
@@ -254,7 +279,7 @@ def test_plan_is_for_the_table_that_it_is_given_with_its_indexes_replicas_and_cl
             replace(table, resources=(replace(one, max_write_units=1),), is_infrequent_access=True, is_on_demand=True),
         )
     )
-    assert plain == recommend(traffic)
+    assert replace(plain, declared=None, tried=plain.tried - 1) == recommend(traffic)
     costs = [each.on_demand.cost_per_month for each in (plain, indexed, regional, infrequent) if each.on_demand]
     # a million write units: 0.625 USD in the class Standard, 0.78 in Standard-IA
     assert [cost / costs[0] for cost in costs] == pytest.approx([1, 1.5, 3, 0.78 / 0.625], rel=1e-3)

@@ -12,13 +12,17 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
-from highwater_lab.recommend import Recommendation, recommend
+from highwater_lab.recommend import Candidate, Recommendation, recommend
 from highwater_lab.recommend.code import code_of, scaler_code_of
 from highwater_lab.report.tradeoff import write_tradeoff
 from tests.report.test_page import BROWSER, needs_browser
 from tests.simulation.tables import writes
 
 LINES = ["stay <on demand>", "Tue 2026-11-03 10:00 to 12:00 UTC; prices of us-east-1"]
+
+
+def _code(name: str, candidate: Candidate) -> str:
+    return scaler_code_of(name, candidate) if name else code_of(candidate)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +33,7 @@ def found() -> Recommendation:
 @pytest.fixture(scope="module")
 def page(found: Recommendation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     file = tmp_path_factory.mktemp("tradeoff") / "t.html"
-    write_tradeoff(found, found.best, "The trade-off for <made>", LINES, 0.5, code_of, file)
+    write_tradeoff(found, found.best, "The trade-off for <made>", LINES, 0.5, _code, file)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 390, "height": 844})
@@ -131,7 +135,7 @@ def test_what_is_advised_is_marked_and_shown_with_its_code(page: Page, found: Re
         (found, found.on_demand, "recommended"),
         (missed, found.best, "throttles least"),
     ):
-        write_tradeoff(told, advised, "T", LINES, 0.5, code_of, tmp_path / "t.html")
+        write_tradeoff(told, advised, "T", LINES, 0.5, _code, tmp_path / "t.html")
         assert page.context.browser is not None
         other = page.context.browser.new_page()
         other.goto((tmp_path / "t.html").as_uri())

@@ -14,7 +14,14 @@ from highwater.core.names import TargetName
 from highwater.core.plan.zones import find_zone
 from highwater_lab.services.autoscaling import ScheduledChange, TargetTracking
 from highwater_lab.services.schedules import parse_expression
-from highwater_lab.simulation import ResourceSetup, ScalableTargetSetup, TableSetup, TargetSetup
+from highwater_lab.simulation import (
+    KnownTable,
+    ReplicaSetup,
+    ResourceSetup,
+    ScalableTargetSetup,
+    TableSetup,
+    TargetSetup,
+)
 from highwater_lab.traffic import Stream
 
 if TYPE_CHECKING:
@@ -102,17 +109,26 @@ def read_tables(clients: RegionClients, names: Iterable[str], since: datetime) -
         return [table for table in threads.map(read, names) if table is not None]
 
 
+def read_table(dynamodb: DynamoDBClient, autoscaling: ApplicationAutoScalingClient | None, name: str) -> LiveTable:
+    """Return one table as it is set up now; without a client for auto scaling, as if nothing scaled it."""
+    described: Any = dynamodb.describe_table(TableName=name)["Table"]
+    scaling = {} if autoscaling is None else _read_scaling(autoscaling)
+    return _table(described, described["TableArn"].split(":")[3], scaling, _ORIGIN)
+
+
 def _table(described: Any, region: str, scaling: Mapping[TargetName, _Scaling], since: datetime) -> LiveTable:
     name = described["TableName"]
     indexes = described.get("GlobalSecondaryIndexes", [])
     everything = [described, *indexes, *described.get("LocalSecondaryIndexes", [])]
     setup = TableSetup(
         name=name,
-        resources=tuple(_resource(name, each, scaling) for each in (described, *indexes)),
+        resources=tuple(_resource(name, each, scaling) for each in _each_resource(described)),
         is_on_demand=described.get("BillingModeSummary", {}).get("BillingMode") == "PAY_PER_REQUEST",
         is_infrequent_access=described.get("TableClassSummary", {}).get("TableClass") == "STANDARD_INFREQUENT_ACCESS",
         size_gb=described.get("TableSizeBytes", 0) // _GB,
         region=region,
+        replicas=_replicas(described, region, scaling),
+        known=KnownTable.of_description(described, table_name=name, is_live=True),
     )
     return LiveTable(
         account=described["TableArn"].split(":")[4],
@@ -123,6 +139,20 @@ def _table(described: Any, region: str, scaling: Mapping[TargetName, _Scaling], 
         problem=_problem(described, setup, scaling, since),
         is_bound_to_on_demand=bool(described.get("VectorIndexes")),
     )
+
+
+def _replicas(described: Any, region: str, scaling: Mapping[TargetName, _Scaling]) -> tuple[ReplicaSetup, ...]:
+    """Return the other replicas of a global table, with the reads of this one, as their own are not known here."""
+    own = [_resource(described["TableName"], each, scaling).read for each in _each_resource(described)]
+    return tuple(
+        ReplicaSetup(region=replica["RegionName"], read_units=sum(each.min for each in own))
+        for replica in described.get("Replicas", [])
+        if replica["RegionName"] != region
+    )
+
+
+def _each_resource(described: Any) -> list[Any]:
+    return [described, *described.get("GlobalSecondaryIndexes", [])]
 
 
 def _most(described: Any, member: str) -> int | None:
@@ -148,7 +178,7 @@ def _problem(described: Any, setup: TableSetup, scaling: Mapping[TargetName, _Sc
     others = [other for name in names if (scaled := scaling.get(name)) is not None for other in scaled.others]
     if others and not setup.is_on_demand:
         return f"{'; '.join(others)}, which is not simulated"
-    for each in [] if setup.is_on_demand else [described, *described.get("GlobalSecondaryIndexes", [])]:
+    for each in [] if setup.is_on_demand else _each_resource(described):
         throughput, index = each.get("ProvisionedThroughput", {}), each.get("IndexName")
         moved = [throughput.get(f"Last{kind}DateTime") for kind in ("Increase", "Decrease")]
         last = max((at for at in moved if at is not None), default=None)

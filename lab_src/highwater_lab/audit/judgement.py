@@ -198,9 +198,9 @@ class _Work:
         run = simulate(scaled, self._traffic, Declared(), prices=self._prices)
         if self._question.language == "hcl":
             plan = declared_plan(scaled, attrgetter("capacity"))
-            code = hcl_of(Candidate.of_run(plan, run))
+            code = hcl_of(Candidate.of_run(plan, run), scaled)
         else:
-            code = managed_code_of(self._table.name, scaled)
+            code = managed_code_of(scaled)
         what = f"nothing scales {', '.join(changed)}, beside a table that is scaled"
         return self._finding(Kind.NO_SCALING, what, run.bill.per_month, run.throttled_units, code)
 
@@ -286,7 +286,7 @@ class _Work:
         return None if run.throttled_percent > self._question.max_throttled else Candidate.of_run(None, run)
 
     def _code(self, found: Candidate) -> str:
-        return hcl_of(found) if self._question.language == "hcl" else code_of(found)
+        return hcl_of(found, self._setup) if self._question.language == "hcl" else code_of(found, self._setup)
 
     def _other_class(self) -> AuditFinding | None:
         """Return the finding about the other table class; without prices of storage there is none."""

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from highwater.core import Dimension
 from highwater_lab.commands.options import Misuse, Pairs, check_places, misuse_of_errors
 from highwater_lab.recommend.code import managed_code_of
-from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.services.autoscaling import TargetTracking
+from highwater_lab.simulation import ReplicaSetup, ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.template import ListedTable, Remark, is_plan, load_templates, read_app
 
 _path = click.Path(path_type=Path)
+_USUAL_TARGET_PERCENT: Final = 70
 _TWO_DEPLOYS = (
     "deploy 1, in a quiet hour: remove its auto_scale_read_capacity, auto_scale_write_capacity and "
     "auto_scale_global_secondary_index_... calls, or its ScalableTarget and ScalingPolicy resources. CloudFormation "
@@ -48,7 +50,7 @@ class Migration:
         what: What it has now, in words; or why nothing is to be done.
         steps: The deploys, in their order, and the way back; none if nothing is to be done.
         code: The code to add, empty if nothing is to be done.
-        notes: What the code leaves out.
+        notes: What the code leaves out, or has otherwise.
     """
 
     name: str
@@ -85,15 +87,59 @@ def migration_of(table: ListedTable, remarks: Sequence[Remark] = ()) -> Migratio
     if table.logical_id is None:
         return Migration(table.name, "is only scaled here; manage it where its table is defined, or import it by name")
     what = "; ".join(f"{resource.label}: {_described(resource)}" for resource in setup.resources)
-    has_target = any(_has_target(resource.target(dimension)) for resource in setup.resources for dimension in Dimension)
+    has_target = any(resource.target(dimension).has_target for resource in setup.resources for dimension in Dimension)
     own = (*_TWO_DEPLOYS, _BACK) if has_target else (*_ONE_DEPLOY, _BACK_FIXED)
     steps = (*_GLOBAL, _BACK_GLOBAL) if table.is_global else own
-    return Migration(table.name, what, steps, managed_code_of(table.name, setup), tuple(_notes(setup)))
+    return Migration(table.name, what, steps, managed_code_of(_kept(table.name, setup)), tuple(_notes(setup)))
 
 
-def _has_target(target: TargetSetup) -> bool:
-    """Whether a scalable target is registered, with a policy, or with scheduled actions or bounds alone."""
-    return target.is_scaled or bool(target.actions) or {target.min, target.max} != {target.units}
+def _kept(name: str, setup: TableSetup) -> TableSetup:
+    """Return a table with at least what it has at any time: the highest floors of its schedule and of its replicas."""
+    resources = tuple(
+        each.with_targets(_shared(_at_all_times(each.read), each.index, setup.replicas), _at_all_times(each.write))
+        for each in setup.resources
+    )
+    return replace(setup, name=name, resources=resources)
+
+
+def _at_all_times(target: TargetSetup) -> TargetSetup:
+    """Return a target with the highest floor and ceiling that it ever has, by its units or its scheduled actions."""
+    # without a policy, its own units stay where they are within its bounds
+    own = target.min if target.tracking is not None else int(target.capacity.min_capacity)
+    floor = max((own, *(action.min or 0 for action in target.actions)))
+    ceiling = max((target.max, floor, *(action.max or 0 for action in target.actions)))
+    tracking = target.tracking
+    if tracking is None and target.has_target and floor < ceiling:
+        # its bounds stay, so something has to move it between them
+        tracking = TargetTracking(target_percent=_USUAL_TARGET_PERCENT)
+    return replace(target, units=max(target.units, floor), min=floor, max=ceiling, tracking=tracking)
+
+
+def _shared(own: TargetSetup, index: str | None, replicas: Iterable[ReplicaSetup]) -> TargetSetup:
+    """Return the reads that suffice for every replica, as `manage_capacity` gives all of them the same."""
+    for replica in replicas:
+        other = replica.read_targets.get(index, own)
+        own = replace(
+            own,
+            units=max(own.units, other.units),
+            min=max(own.min, other.min),
+            max=max(own.max, other.max),
+            tracking=_quicker(own.tracking, other.tracking),
+            is_scaled=own.is_scaled or other.is_scaled,
+        )
+    return own
+
+
+def _quicker(one: TargetTracking | None, other: TargetTracking | None) -> TargetTracking | None:
+    """Return target tracking that has at no time less capacity than either."""
+    if one is None or other is None:
+        return one or other
+    return TargetTracking(
+        target_percent=min(one.target_percent, other.target_percent),
+        scale_in_cooldown=max(one.scale_in_cooldown, other.scale_in_cooldown),
+        scale_out_cooldown=min(one.scale_out_cooldown, other.scale_out_cooldown),
+        disable_scale_in=one.disable_scale_in or other.disable_scale_in,
+    )
 
 
 def _described(resource: ResourceSetup) -> str:
@@ -101,23 +147,38 @@ def _described(resource: ResourceSetup) -> str:
 
 
 def _range(target: TargetSetup) -> str:
-    if not _has_target(target):
+    if not target.has_target:
         return f"{target.units:,} fixed"
     how = "without a policy" if target.tracking is None else f"at {target.tracking.target_percent} %"
     return f"{target.min:,} to {target.max:,} {how}"
 
 
 def _notes(setup: TableSetup) -> Iterator[str]:
-    """Yield what the code leaves out: scheduled actions, which become windows."""
+    """Yield what the code has otherwise: scheduled actions, which become windows, and reads of replicas."""
     for resource in setup.resources:
+        if _shared(resource.read, resource.index, setup.replicas) != resource.read:
+            yield (
+                f"{resource.label} read: replicas differ, and manage_capacity gives all the same; the code has the "
+                "most of each"
+            )
         for dimension in Dimension:
+            kept = _at_all_times(resource.target(dimension))
+            if kept.tracking is not None and resource.target(dimension).tracking is None:
+                yield (
+                    f"{resource.label} {dimension}: no policy that could be read moves it between its bounds; the code "
+                    f"has target tracking at {kept.tracking.target_percent} %"
+                )
             for action in resource.target(dimension).actions:
                 given = {"min": action.min, "max": action.max}
                 bounds = ", ".join(f"{name} {units:,}" for name, units in given.items() if units is not None)
-                yield (
-                    f"{resource.label} {dimension}: scheduled action {action.name!r} ({bounds}) is not in the code; "
-                    "declare it as a Window, which opens and closes"
-                )
+                what = f"{resource.label} {dimension}: scheduled action {action.name!r} ({bounds})"
+                if (action.min or 0) > resource.target(dimension).min:
+                    yield (
+                        f"{what} becomes a floor at all times, so that nothing is lost; declare it as a Window, which "
+                        "opens and closes, and lower the floor"
+                    )
+                else:
+                    yield f"{what} is not in the code; declare it as a Window, which opens and closes"
 
 
 @click.command("migrate", short_help="Plan how existing tables come under manage_capacity.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from highwater.cli.terminal import open_console, say
+from highwater.core import Dimension
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.windows import DAYS, parse_days
 from highwater.core.scaler import ScalerSettings
@@ -28,11 +30,13 @@ from highwater_lab.commands.options import (
 )
 from highwater_lab.commands.traffic_source import TrafficSource, tell_notes, traffic_options
 from highwater_lab.recommend import Candidate, Recommendation, recommend
-from highwater_lab.recommend.code import code_of
+from highwater_lab.recommend.code import code_of, scaler_code_of
 from highwater_lab.recommend.hcl import hcl_of
+from highwater_lab.recommend.search import DECLARED_NOW
 from highwater_lab.report.picture import write_curve
 from highwater_lab.report.tradeoff import write_tradeoff
 from highwater_lab.services.prices import Prices
+from highwater_lab.simulation import TableSetup
 from highwater_lab.template import find_table, load_templates
 from highwater_lab.traffic import Traffic, write_traffic
 
@@ -47,8 +51,8 @@ _path = click.Path(path_type=Path)
 @click.option(
     "--template",
     type=_path,
-    help="The app that the table is in, for its indexes, class, replicas and region: a cdk.out folder, a template or a "
-    "Terraform plan.",
+    help="The app that the table is in, for its keys, indexes, class, replicas and region, and for what it declares "
+    "now: a cdk.out folder, a template or a Terraform plan.",
 )
 @click.option("--table", help="The template's table: its construct's path or its address or any end of them, or name.")
 @click.option(
@@ -82,7 +86,8 @@ _path = click.Path(path_type=Path)
     type=Finite(0),
     default=20.0,
     show_default=True,
-    help="Stay on demand where the best plan costs less than so many USD a month less.",
+    help="Keep what is declared, or on-demand where that is not known, if the best plan costs less than so many USD a "
+    "month less.",
 )
 @click.option("--html", type=_path, help="Write the trade-off to this HTML file; a click on a plan shows its code.")
 @click.option("--png", type=_path, help="Draw the trade-off curve to this PNG file.")
@@ -125,8 +130,11 @@ def recommend_command(
                 load_templates(template), name=table, likely=source.live_table, parameters=dict(parameters)
             )
         traffic = source.read_traffic(likely_table=table)
-        has_vector_indexes = source.has_vector_indexes()
-        prices = source.load_prices(setup.region if setup else None)
+        live, unread = source.read_live_table()
+        # what the code is for; without its scaling, a live table cannot be simulated as it is
+        own = setup if setup is not None or live is None else live.setup
+        setup = own if setup is not None or not unread else None
+        prices = source.load_prices(own.region if own else None)
         with progress_bar("searching") as progress:
             recommendation = recommend(
                 traffic,
@@ -143,64 +151,97 @@ def recommend_command(
         if source.save is not None:
             write_traffic(traffic, source.save)
         lines, advised = verdict(recommendation, max_throttled, least_gain)
+        writer = _Writer(language, own, recommendation.declared)
         if html is not None:
             said = lines or [f"stopped after {recommendation.tried} plans: {recommendation.best.summary}"]
             end = traffic.start + timedelta(minutes=traffic.minutes)
             said = [*said, f"{traffic.start:%a %Y-%m-%d %H:%M} to {end:%a %Y-%m-%d %H:%M} UTC; {prices.name}"]
             title = f"The trade-off for {traffic.name}"
-            write_tradeoff(recommendation, advised, title, said, max_throttled, _WRITERS[language], html)
+            write_tradeoff(recommendation, advised, title, said, max_throttled, writer.row, html)
         if png is not None:
             write_curve(recommendation, advised, f"{traffic.name}: cost of less throttling", png)
+    is_kept = recommendation.is_within_limit or advised is recommendation.declared
     tell_notes(traffic)
     for note in setup.notes if setup else ():
         say(note, err=True)
-    if has_vector_indexes:
+    if unread and template is None:
+        say(f"what is declared now is not compared, as its scaling could not be read: {unread}", err=True)
+    if live is not None and live.is_bound_to_on_demand:
         say(
             f"table {source.live_table!r} has vector indexes, which DynamoDB allows on on-demand tables only; none of "
             "the provisioned plans is for it until these are moved to another table",
             err=True,
         )
     if as_json:
-        click.echo(json.dumps(_document(recommendation, advised, prices, language)))
+        click.echo(json.dumps(_document(recommendation, advised, prices, writer)))
     else:
         console = open_console()
         for line in lines:
             console.print(line, highlight=False, markup=False, soft_wrap=True)
         _print(recommendation, advised, max_throttled, prices, console)
         # click prints the code without wrapping or markup, so that it can be copied and piped
-        say(_WRITERS[language](advised), nl=False)
+        say(writer.code(advised) or "", nl=False)
         _print_days_hint(advised, traffic)
-        if not recommendation.is_within_limit:
+        _print_unknown(advised, traffic, own)
+        if not is_kept:
             _print_quota_hint(traffic, table_quota)
         for file in (html, png):
             if file is not None:
                 say(f"written: {file}")
-    if not recommendation.is_within_limit:
+    if not is_kept:
         raise click.exceptions.Exit(_FINDING)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes candidates as code, for the table that was read, `None` for none."""
+
+    language: str
+    table: TableSetup | None
+    declared: Candidate | None
+
+    def code(self, candidate: Candidate) -> str | None:
+        """Return the code of a candidate; there is none for what is declared already."""
+        return None if candidate is self.declared else _WRITERS[self.language](candidate, self.table)
+
+    def row(self, name: str, candidate: Candidate) -> str:
+        """Return the code of a row of the trade-off; the scaler is code for the CDK in any case."""
+        if name in ("", DECLARED_NOW):
+            return self.code(candidate) or "nothing to change: this is declared already\n"
+        return scaler_code_of(name, candidate, self.table)
 
 
 def verdict(recommendation: Recommendation, limit: float, least_gain: float) -> tuple[list[str], Candidate]:
     """Return lines on what to deploy, and this itself: it is marked, and its code is printed.
 
-    The first line compares on-demand with the best plan, the second says what the last step to that plan costs.
+    The first line compares the best plan with what is declared, or with on-demand where that is not known. The second
+    says what the last step to the best plan costs.
     """
-    best, on_demand, gain = recommendation.best, recommendation.on_demand, recommendation.gain
+    best, present = recommendation.best, recommendation.present
     advised = recommendation.advised(limit, least_gain)
-    if on_demand is None or gain is None or recommendation.was_stopped:
+    if present is None or recommendation.on_demand is None or recommendation.was_stopped:
         # of a search that was stopped, too little is known
         return [], advised
+    is_declared = recommendation.declared is not None
+    gain = present.cost_per_month - best.cost_per_month
     less = f"{abs(gain):,.2f} {'less' if gain >= 0 else 'more'}"
-    excess = "" if on_demand.throttled_percent <= limit else f", {on_demand.throttled_percent:.2g} % throttled"
-    if not recommendation.is_within_limit:
+    keep = "choose on demand" if not is_declared else "stay on demand" if present.plan is None else "it stays"
+    stays = advised is present and present.throttled_percent <= limit
+    are_on_demand = best.plan is None and present.plan is None
+    if stays and (gain <= 0 or are_on_demand or not recommendation.is_within_limit):
+        told = f"no plan is cheaper within the limit: {keep}"
+    elif stays:
+        told = f"{keep}: the best plan costs {less} ({best.summary}, within {limit:g} %)"
+    elif not recommendation.is_within_limit:
         least = f"the one that throttles least costs {less} ({best.summary})"
-        told = f"no plan keeps {limit:g} %, {least if best.plan else 'the least is throttled there'}"
-    elif best.plan is None:
-        told = "no plan is cheaper within the limit: stay on demand"
-    elif advised is on_demand:
-        told = f"stay there: the best plan costs {less} ({best.summary}, within {limit:g} %)"
+        told = f"no plan keeps {limit:g} %, {least if best.plan or is_declared else 'the least is throttled there'}"
     else:
-        told = f"provisioned: {best.cost_per_month:,.2f}, {less} ({best.summary}, within {limit:g} %)"
-    lines = [f"on demand: {on_demand.cost_per_month:,.2f} USD a month{excess}; {told}"]
+        summary = f"{best.summary}, " if best.plan else ""
+        mode = "provisioned" if best.plan else "on demand"
+        told = f"{mode}: {best.cost_per_month:,.2f}, {less} ({summary}within {limit:g} %)"
+    excess = "" if present.throttled_percent <= limit else f", {present.throttled_percent:.2g} % throttled"
+    where = f"{DECLARED_NOW}: {'' if present.plan else 'on demand, '}" if is_declared else "on demand: "
+    lines = [f"{where}{present.cost_per_month:,.2f} USD a month{excess}; {told}"]
     step = recommendation.last_step
     if step is not None and advised is best:
         lines.append(
@@ -233,6 +274,9 @@ def _print(recommendation: Recommendation, advised: Candidate, limit: float, pri
     console.print(f"[dim]{escape(prices.name)}[/]", highlight=False)
     _print_scaler(recommendation, limit, prices, console)
     tried = f"{recommendation.tried} plans simulated"
+    if advised is recommendation.declared:
+        console.print(f"{tried}; what is declared stays, and there is nothing to change", highlight=False)
+        return
     if not recommendation.is_within_limit:
         told = f"[red]✗[/] {tried}; none throttles at most {limit:g} %, this one throttles least:"
     elif advised is recommendation.best:
@@ -285,6 +329,18 @@ def _print_days_hint(advised: Candidate, traffic: Traffic) -> None:
     )
 
 
+def _print_unknown(advised: Candidate, traffic: Traffic, own: TableSetup | None) -> None:
+    """Print on standard error if a table on demand is to have 1 unit of what the traffic does not know of."""
+    known = {stream.dimension for stream in traffic.rates}
+    for dimension in [each for each in Dimension if each not in known]:
+        if own is not None and own.is_on_demand and advised.plan is not None:
+            click.echo(
+                f"the traffic has no {dimension}s, so {own.name} gets 1 {dimension} unit; give them too, or set "
+                f"{dimension}= and initial_{dimension}_units= in the code",
+                err=True,
+            )
+
+
 def _print_quota_hint(traffic: Traffic, table_quota: int) -> None:
     """Print on standard error if demand is above the quota per table, because then no provisioned plan can serve it."""
     busiest = max(traffic.busiest_minute(stream) for stream in traffic.rates)
@@ -296,16 +352,17 @@ def _print_quota_hint(traffic: Traffic, table_quota: int) -> None:
         )
 
 
-def _document(recommendation: Recommendation, advised: Candidate, prices: Prices, language: str) -> dict[str, Any]:
+def _document(recommendation: Recommendation, advised: Candidate, prices: Prices, writer: _Writer) -> dict[str, Any]:
     return {
         "prices_region": prices.region,
         "prices_dated": prices.dated,
-        "best": _candidate(recommendation.best) | {"code": _WRITERS[language](recommendation.best)},
-        "advised": _candidate(advised) | {"code": _WRITERS[language](advised)},
+        "best": _candidate(recommendation.best) | {"code": writer.code(recommendation.best)},
+        "advised": _candidate(advised) | {"code": writer.code(advised)},
         "is_within_limit": recommendation.is_within_limit,
         "curve": [_candidate(candidate) for candidate in recommendation.curve],
         "scaled": {name: _candidate(candidate) for name, candidate in recommendation.scaled.items()},
         "on_demand": None if recommendation.on_demand is None else _candidate(recommendation.on_demand),
+        "declared": None if recommendation.declared is None else _candidate(recommendation.declared),
         "gain_usd": None if recommendation.gain is None else round(recommendation.gain, 2),
         "last_step_usd_per_million": None
         if recommendation.last_step is None

@@ -16,6 +16,7 @@ import click
 from highwater.cli.durations import DurationType
 from highwater.cli.terminal import say
 from highwater.core import Dimension
+from highwater_lab.audit.account import LiveTable, read_table
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
 from highwater_lab.rehearse import Conditions
 from highwater_lab.services.prices import Commitments, Prices
@@ -81,13 +82,22 @@ class TrafficSource:
         # boto3 itself reads AWS_DEFAULT_REGION only
         return None if self.live_table is None else self.region or os.environ.get("AWS_REGION") or None
 
-    def has_vector_indexes(self) -> bool:
-        """Whether the live table has vector indexes; false for traffic from other sources. Raises `Misuse`."""
+    def read_live_table(self) -> tuple[LiveTable | None, str]:
+        """Return the live table as it is set up now, and why its scaling could not be read, empty if it was.
+
+        It is `None` for traffic from other sources. Raises `Misuse` if the table cannot be read.
+        """
+        from botocore.exceptions import ClientError
+
         if self.live_table is None:
-            return False
+            return None, ""
         with telling_of(f"table {self.live_table!r}"):
-            described = self._session().client("dynamodb").describe_table(TableName=self.live_table)
-        return bool(described["Table"].get("VectorIndexes"))
+            session = self._session()
+            dynamodb = session.client("dynamodb")
+            try:
+                return read_table(dynamodb, session.client("application-autoscaling"), self.live_table), ""
+            except ClientError as refused:
+                return read_table(dynamodb, None, self.live_table), str(refused)
 
     def read_traffic(self, likely_table: str | None = None) -> Traffic:
         """The traffic, scaled and moved in time. `tell_notes` is for what its source did not have.

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import pairwise, product
 from multiprocessing.pool import Pool
 from operator import attrgetter
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from highwater.core import Capacity, Dimension, HighwaterError, Plan, Window, check
 from highwater.core.findings import Severity
@@ -27,7 +27,7 @@ from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run, TableSetup, simulate
-from highwater_lab.simulation.plans import table_of
+from highwater_lab.simulation.plans import declared_plan, table_of
 from highwater_lab.traffic import Stream, Traffic
 
 # Target utilizations in percent, the most promising first, because the search can be interrupted
@@ -42,6 +42,8 @@ _UNITS_OF_AN_HOUR = 3600 + BURST_SECONDS
 _MOST_JOINT = 12
 # The policies with the scaler to simulate; with the scaler, target tracking uses 90 %
 _SCALERS, _SCALED_TARGET = ("highwater-floor", "highwater-floor-pulse", "highwater-direct-pulse"), 90
+# The name of the row of what is declared
+DECLARED_NOW: Final = "declared now"
 _Item = TypeVar("_Item")
 
 
@@ -62,6 +64,8 @@ class Recommendation:
         scaled: The results of Highwater's scaler with the lowest floors, with and without pulses, by policy; empty if
             the search was interrupted before.
         on_demand: On-demand capacity, `None` if the search was interrupted before.
+        declared: What the table has now, simulated as it is deployed, with its scheduled actions and its scaler; `None`
+            without a table, or if the search was interrupted before. It is not among the candidates.
         units_per_month: Units that a month of the traffic requests.
     """
 
@@ -72,16 +76,23 @@ class Recommendation:
     was_stopped: bool
     scaled: Mapping[str, Candidate] = field(default_factory=dict)
     on_demand: Candidate | None = None
+    declared: Candidate | None = None
     units_per_month: float = 0.0
 
     @property
     def rows(self) -> tuple[tuple[str, Candidate], ...]:
-        """What to show beside each other: the curve, on-demand, and the scaler's results after their policy's name.
+        """What to show beside each other: the curve, on-demand, and by name what is declared and the scaler's results.
 
-        On-demand and the scaler are there where they are worse, too.
+        These are there where they are worse, too.
         """
         plans = [*self.curve, *(each for each in (self.on_demand,) if each is not None and each not in self.curve)]
-        return (*(("", each) for each in plans), *self.scaled.items())
+        declared = [] if self.declared is None else [(DECLARED_NOW, self.declared)]
+        return (*(("", each) for each in plans), *declared, *self.scaled.items())
+
+    @property
+    def present(self) -> Candidate | None:
+        """What a change is compared with: what is declared, or on-demand where nothing is known to be."""
+        return self.declared or self.on_demand
 
     @property
     def gain(self) -> float | None:
@@ -89,18 +100,21 @@ class Recommendation:
         return None if self.on_demand is None else self.on_demand.cost_per_month - self.best.cost_per_month
 
     def advised(self, limit_percent: float, least_gain: float) -> Candidate:
-        """Return what to deploy: on-demand if it keeps the limit and the best plan gains less than *least_gain*.
+        """Return what to deploy: what is declared if it keeps the limit and the best plan gains less than *least_gain*.
 
-        Otherwise, and of a search that was interrupted, it is the best plan.
+        Where nothing is known to be declared, on-demand takes its place. Otherwise, and of a search that was
+        interrupted, it is the best plan.
 
         Args:
             limit_percent: The percentage of requested units that may be throttled.
-            least_gain: The USD a month for which a change from on-demand is worth it.
+            least_gain: The USD a month for which a change is worth it.
         """
-        if self.on_demand is None or self.gain is None or self.was_stopped or not self.is_within_limit:
+        present = self.present
+        if present is None or self.was_stopped or present.throttled_percent > limit_percent:
             return self.best
-        stays = self.gain < least_gain and self.on_demand.throttled_percent <= limit_percent
-        return self.on_demand if stays else self.best
+        if not self.is_within_limit:
+            return self.best if self.declared is None else self.declared
+        return present if present.cost_per_month - self.best.cost_per_month < least_gain else self.best
 
     @property
     def last_step(self) -> LastStep | None:
@@ -152,8 +166,9 @@ def recommend(
     Args:
         traffic: The requests to the table and its indexes.
         table: The table that the plan is for, of which everything but its capacity counts: its indexes, which follow
-            its capacity also where they have no traffic, its table class, the replicas of a global table, its queue. By
-            default a table of the class Standard with the indexes of the traffic.
+            its capacity also where they have no traffic, its table class, the replicas of a global table, its queue.
+            What it has now is simulated too, as it is. By default a table of the class Standard with the indexes of the
+            traffic.
         max_throttled_percent: The limit: the percentage of requested units that may be throttled, 0 to 100.
         timezone: The IANA time zone in which surges recur, and of the windows.
         table_quota_units: The account's quota of units per table, which no ceiling exceeds.
@@ -255,12 +270,26 @@ class _Simulator:
         """Return the plan with these choices."""
         own = () if self.table is None else self.table.indexes
         indexes = dict.fromkeys((*own, *(stream.index for stream in self.traffic.rates if stream.index is not None)))
-        return plan_of(read, write, list(indexes), self.quota_units)
+        plan = plan_of(read, write, list(indexes), self.quota_units)
+        if self.table is None or self.table.is_on_demand:
+            return plan
+        # what the traffic does not know of stays as it is, which is not the same as what it knows to be idle
+        known = {stream.dimension for stream in self.traffic.rates}
+        kept = {each: self.table.resources[0].target(each).capacity for each in Dimension if each not in known}
+        return replace(plan, read=kept.get(Dimension.READ, plan.read), write=kept.get(Dimension.WRITE, plan.write))
 
     def try_plan(self, plan: Plan | None, policy: str = Declared.name) -> Candidate:
         """Simulate a plan, or without one on-demand."""
         name = OnDemandMode.name if plan is None else policy
         return Candidate.of_run(plan, self._simulate(plan or self.plan(None, None), name, self.traffic))
+
+    def try_declared(self) -> Candidate | None:
+        """Simulate the table as it is deployed; `None` without one."""
+        if self.table is None:
+            return None
+        table = _with_quotas(self.table, self.quota_units)
+        run = simulate(table, self.traffic, Declared(), timing=self.timing, prices=self.prices)
+        return Candidate.of_run(None if table.is_on_demand else declared_plan(table, attrgetter("capacity")), run)
 
     def choices(self, dimension: Dimension, target: int) -> list[Choice]:
         """Return what a target utilization has to offer, with rising floors, before it is simulated."""
@@ -332,6 +361,11 @@ class _Simulator:
         return simulate(setup, traffic, find_policy(policy), timing=self.timing, prices=self.prices)
 
 
+def _with_quotas(table: TableSetup, quota_units: int) -> TableSetup:
+    """Return a table in an account with a quota per table, which is no higher than that of the account."""
+    return replace(table, quota_units=quota_units, account_quota_units=max(quota_units, table.account_quota_units))
+
+
 def _in_place_of(table: TableSetup, planned: TableSetup) -> TableSetup:
     """Return a table with the capacity that is planned for it."""
     own = {resource.index: resource for resource in table.resources}
@@ -384,9 +418,10 @@ class _Search:
         ]
         self._tried = 0
         plans = len(self._dimensions) * len(_TARGETS) * (len(_FLOOR_PERCENTS) + 2)
-        self._expected = 1 + plans + _MOST_JOINT + len(_SCALERS)
+        self._expected = 2 + plans + _MOST_JOINT + len(_SCALERS)
         self._choices: dict[Dimension, list[Choice]] = {dimension: [] for dimension in self._dimensions}
         self._candidates: list[Candidate] = []
+        self._declared: Candidate | None = None
         self._scaled: dict[str, Candidate] = {}
 
     def run(self, limit: float) -> Recommendation:
@@ -411,6 +446,7 @@ class _Search:
             was_stopped=was_stopped,
             scaled=self._scaled,
             on_demand=next((each for each in self._candidates if each.plan is None), None),
+            declared=self._declared,
             units_per_month=units * HOURS_PER_MONTH * 60 / self._traffic.minutes,
         )
 
@@ -422,6 +458,9 @@ class _Search:
             scaled = self._start_scaler(pool)
             self._candidates.append(self._simulator.try_plan(None))
             self._tell()
+            if self._only is None and self._simulator.table is not None:
+                self._declared = self._simulator.try_declared()
+                self._tell()
             for dimension, choices in self._explorations(pool):
                 for choice in choices:
                     self._choices[dimension].append(choice)

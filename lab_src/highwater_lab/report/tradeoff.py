@@ -10,7 +10,6 @@ from typing import Final
 
 from highwater_lab.files import replace_file
 from highwater_lab.recommend import Candidate, Recommendation
-from highwater_lab.recommend.code import scaler_code_of
 from highwater_lab.report.page import fill_page, word
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 400, 400, 66, 380, 44, 350
@@ -37,7 +36,7 @@ def write_tradeoff(
     title: str,
     lines: Sequence[str],
     limit: float,
-    code_of: Callable[[Candidate], str],
+    code_of: Callable[[str, Candidate], str],
     path: Path,
 ) -> None:
     """Write the trade-off to *path* as HTML. Raises `OSError`.
@@ -48,11 +47,11 @@ def write_tradeoff(
         title: The title, text.
         lines: The verdict, a line each, and where the traffic and the prices are from.
         limit: The limit of throttling, in percent of the requested units.
-        code_of: Returns the code of a candidate that needs no scaler.
+        code_of: Returns the code of a row, by its name and its candidate.
         path: The file.
     """
     rows = recommendation.rows
-    chosen = next(number for number, (_, each) in enumerate(rows) if each == advised)
+    chosen = next(number for number, (_, each) in enumerate(rows) if each is advised)
     mark = "recommended" if recommendation.is_within_limit else "throttles least"
     body = "\n".join(
         [
@@ -65,7 +64,7 @@ def write_tradeoff(
             *(
                 f"<section data-of='{number}'{' hidden' * (number != chosen)}><h2>{number + 1}. "
                 f"{html.escape(_name(policy, each))}</h2><pre>"
-                f"{html.escape(scaler_code_of(policy, each) if policy else code_of(each))}</pre></section>"
+                f"{html.escape(code_of(policy, each))}</pre></section>"
                 for number, (policy, each) in enumerate(rows)
             ),
         ]

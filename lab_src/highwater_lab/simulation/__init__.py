@@ -1,12 +1,14 @@
 """One table under traffic, minute by minute: physics and services put together."""
 
 from highwater_lab.services.autoscaling import ScheduledChange
+from highwater_lab.simulation.known import KeyAttribute, Keys, KnownTable
 from highwater_lab.simulation.run import Event, EventKind, Run, TargetRun
 from highwater_lab.simulation.setup import (
     Buffer,
     JobRun,
     JobSetup,
     QueueRun,
+    ReplicaSetup,
     ResourceSetup,
     ScalableTargetSetup,
     TableSetup,
@@ -20,7 +22,11 @@ __all__ = [
     "EventKind",
     "JobRun",
     "JobSetup",
+    "KeyAttribute",
+    "Keys",
+    "KnownTable",
     "QueueRun",
+    "ReplicaSetup",
     "ResourceSetup",
     "Run",
     "ScalableTargetSetup",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -15,6 +15,7 @@ from highwater.core.pacing import RateGoal
 from highwater.core.scaler.plan import ScaledPlan
 from highwater_lab.physics import BURST_SECONDS, KeyDistribution
 from highwater_lab.services.autoscaling import ScheduledChange, TargetTracking
+from highwater_lab.simulation.known import KnownTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +157,11 @@ class TargetSetup:
         return self.is_scaled or self.min < self.max
 
     @property
+    def has_target(self) -> bool:
+        """Whether a scalable target is registered, with a policy, or with scheduled actions or bounds alone."""
+        return self.is_scaled or bool(self.actions) or {self.min, self.max} != {self.units}
+
+    @property
     def capacity(self) -> Capacity:
         """What a plan declares for it: its target tracking with its bounds, or its units, within its bounds."""
         if self.tracking is None:
@@ -249,11 +255,14 @@ class ReplicaSetup:
         region: Its region.
         read_units: Its read capacity, of the table and all indexes: the floors, as its own reads are not known.
         is_infrequent_access: Of the table class Standard-IA.
+        read_targets: The reads of the table (`None`) and of its indexes in that region, as far as they were read.
     """
 
     region: str
     read_units: int
     is_infrequent_access: bool = False
+    # not compared: only their floors, which are in the units, are billed
+    read_targets: Mapping[str | None, TargetSetup] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,6 +287,7 @@ class TableSetup:
         jobs: Background work beside the traffic.
         buffer: The queue that its writes pass through, `None` for none.
         notes: What a reader of the template should know, a line each.
+        known: Its name and keys, for code that is to fit it; `None` for a table that exists nowhere.
     """
 
     name: str
@@ -297,6 +307,8 @@ class TableSetup:
     jobs: tuple[JobSetup, ...] = ()
     buffer: Buffer | None = None
     notes: tuple[str, ...] = ()
+    # not compared: names and keys change nothing that is simulated
+    known: KnownTable | None = field(default=None, compare=False)
 
     @property
     def indexes(self) -> tuple[str, ...]:

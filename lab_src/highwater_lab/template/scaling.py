@@ -101,14 +101,15 @@ def why_not_tracked(resolver: Resolver, logical_id: str, properties: dict[str, A
 def read_tracking(resolver: Resolver, configuration: dict[str, Any], where: str, notes: list[str]) -> TargetTracking:
     """Read a target tracking configuration, which has the same form in ScalingPolicy and GlobalTable.
 
-    The target utilization must be from 20 to 90 percent; a fraction is rounded, with a note added to *notes*. Cooldowns
-    are in seconds and 0 by default. Raises `TemplateError`, naming *where*, for values out of range.
+    The target utilization must be from 20 to 90 percent; a fraction is rounded down, with a note added to *notes*.
+    Cooldowns are in seconds and 0 by default. Raises `TemplateError`, naming *where*, for values out of range.
     """
     value = resolver.number(configuration.get("TargetValue"), f"{where} TargetValue")
-    percent = round(value)
+    # rounded down: a whole percentage above the declared one would keep less capacity
+    percent = int(value)
     if percent != value:
         notes.append(f"{where}: TargetValue {value:g} is rehearsed as {percent}")
-    if not 20 <= percent <= 90:
+    if not 20 <= value <= 90:
         raise resolver.error(f"{where}: TargetValue is {value:g}, allowed: 20 to 90 percent")
     disable_scale_in = resolver.resolve(configuration.get("DisableScaleIn"))
     return TargetTracking(

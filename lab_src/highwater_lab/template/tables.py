@@ -9,7 +9,9 @@ from typing import Any, Final
 from highwater.core import Dimension, Units
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
 from highwater.core.scaler.plan import ScaledPlan
+from highwater_lab.simulation.known import KnownTable
 from highwater_lab.simulation.setup import ReplicaSetup, ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.template.document import TemplateError
 from highwater_lab.template.intrinsics import TABLE_TYPES, Resolver
 from highwater_lab.template.parts import Parts, could_be, identity, may_exist
 from highwater_lab.template.scaling import Key, TemplateScaling, read_tracking
@@ -90,15 +92,20 @@ def other_replicas(resolver: Resolver, properties: dict[str, Any], logical_id: s
             str(index.get("IndexName")): index
             for index in resolver.mappings(properties.get("GlobalSecondaryIndexes"), f"{logical_id} indexes")
         }
-        reads = 0
+        reads, targets = 0, {}
         for number, own in enumerate([] if is_on_demand else [other, *indexes]):
             where = f"{logical_id} {region}" if number == 0 else f"{logical_id} {region} index {own.get('IndexName')}"
             whole = properties if number == 0 else shared.get(str(own.get("IndexName")), {})
             settings = resolver.mapping(_own(own, whole, "ReadProvisionedThroughputSettings"), f"{where} read settings")
             units, target = _read_settings(resolver, settings, "ReadCapacity", where)
             reads += units if target is None else target.min
+            targets[None if number == 0 else str(own.get("IndexName"))] = TargetSetup.of_scaling(units, target)
         is_infrequent_access = resolver.resolve(other.get("TableClass")) == "STANDARD_INFREQUENT_ACCESS"
-        replicas.append(ReplicaSetup(region=region, read_units=reads, is_infrequent_access=is_infrequent_access))
+        replicas.append(
+            ReplicaSetup(
+                region=region, read_units=reads, is_infrequent_access=is_infrequent_access, read_targets=targets
+            )
+        )
     return tuple(replicas)
 
 
@@ -204,8 +211,47 @@ def read_table(found: TemplateTable, parts: Parts) -> TableSetup:
     table = replace(_with_scaler(table, parts.scaler(scope, found.table)), buffer=parts.buffer(scope, found.table))
     if found.logical_id is not None:
         _check_open(found, table, scaling, parts)
+    table = replace(table, known=_known(found))
     say = found.stack.template.dialect.say
     return replace(table, notes=tuple(say(note) for note in (*table.notes, *notes)))
+
+
+_KEY_TYPES: Final = {"String": "S", "Number": "N", "Binary": "B"}
+
+
+def _known(found: TemplateTable) -> KnownTable:
+    """Return the name and the keys of a table; keys that cannot be evaluated are left out."""
+    name = None if is_open(found.table) else found.table
+    if found.logical_id is None or found.kind is None:
+        return KnownTable(table_name=name)
+    properties = found.stack.template.resource(found.logical_id).get("Properties")
+    declared = properties if isinstance(properties, dict) else {}
+    if found.kind == _SIMPLE and "KeySchema" not in declared:
+        declared = _simple_keys(declared)
+    members = ("KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes", "LocalSecondaryIndexes")
+    read = {}
+    for member in members:
+        try:
+            read[member] = found.stack.resolver.resolve(declared.get(member))
+        except TemplateError:
+            continue
+    return KnownTable.of_description(
+        read,
+        table_name=name,
+        # Terraform has words of its own
+        is_in_app=not found.stack.template.dialect.words,
+        is_global=found.kind == _GLOBAL,
+    )
+
+
+def _simple_keys(declared: dict[str, Any]) -> dict[str, Any]:
+    """Return the key of an `AWS::Serverless::SimpleTable` as a table declares it; by default a text `id`."""
+    key = declared.get("PrimaryKey") or {}
+    name, kind = (key.get("Name", "id"), key.get("Type", "String")) if isinstance(key, dict) else (None, None)
+    return {
+        "KeySchema": [{"AttributeName": name, "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": _KEY_TYPES.get(str(kind))}],
+    }
 
 
 def _defined(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from highwater.core.names import TargetName
@@ -125,6 +125,63 @@ class _Place:
     target: Resource | None = None
 
 
+@dataclass(slots=True)
+class _Keys:
+    """The keys of a table and of its indexes, as CloudFormation declares them."""
+
+    schema: list[dict[str, Any]]
+    types: dict[str, Any]
+    local: list[dict[str, Any]]
+    indexes: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of_table(cls, values: Mapping[str, Any]) -> _Keys:
+        """Read the attributes of a table, and of the indexes in its own blocks."""
+        attributes = [as_object(each) for each in _list(values.get("attribute"))]
+        keys = cls(_key_schema(values), {str(each.get("name")): each.get("type") for each in attributes}, [])
+        for each in map(as_object, _list(values.get("local_secondary_index"))):
+            schema = _key_schema({"hash_key": values.get("hash_key"), "range_key": each.get("range_key")})
+            keys.local.append({"IndexName": each.get("name"), "KeySchema": schema, "Projection": _projection(each)})
+        for each in map(as_object, _list(values.get("global_secondary_index"))):
+            keys.indexes[str(each.get("name"))] = {"KeySchema": _key_schema(each), "Projection": _projection(each)}
+        return keys
+
+    def add_index(self, values: Mapping[str, Any]) -> None:
+        """Add an index that is a resource of its own, and has the types of its attributes."""
+        projected = as_object(_first(values.get("projection")))
+        keys = {"KeySchema": _key_schema(values), "Projection": _projection(projected)}
+        self.indexes[str(values.get("index_name"))] = keys
+        for each in map(as_object, _list(values.get("key_schema"))):
+            self.types.setdefault(str(each.get("attribute_name")), each.get("attribute_type"))
+
+    def properties(self) -> dict[str, Any]:
+        """Return the properties of the table."""
+        definitions = [{"AttributeName": name, "AttributeType": kind} for name, kind in self.types.items()]
+        return {
+            "KeySchema": self.schema or None,
+            "AttributeDefinitions": definitions or None,
+            "LocalSecondaryIndexes": self.local or None,
+        }
+
+    def of_index(self, name: Any) -> dict[str, Any]:
+        """Return the properties of an index."""
+        return self.indexes.get(str(name), {})
+
+
+def _key_schema(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the key schema of a table or index: its blocks, or its two attributes."""
+    blocks = [as_object(each) for each in _list(values.get("key_schema"))]
+    if not blocks:
+        parts = {"HASH": values.get("hash_key"), "RANGE": values.get("range_key")}
+        blocks = [{"attribute_name": name, "key_type": kind} for kind, name in parts.items() if name]
+    return [{"AttributeName": each.get("attribute_name"), "KeyType": each.get("key_type")} for each in blocks]
+
+
+def _projection(values: Mapping[str, Any]) -> dict[str, Any]:
+    others = values.get("non_key_attributes") or None
+    return _given({"ProjectionType": values.get("projection_type"), "NonKeyAttributes": others})
+
+
 class _Translation:
     """Makes the templates of one plan or state."""
 
@@ -148,6 +205,7 @@ class _Translation:
         self._regions = {address: region or only for address, region in regions.items()}
         self._tables = {each.address: each for each in by_kind.get(_TABLE, ())}
         self._indexes = {address: list(self._indexes_of(table)) for address, table in self._tables.items()}
+        self._keys = {address: _Keys.of_table(table.values) for address, table in self._tables.items()}
         self._add_own_indexes()
         self._places = {each.address: self._place(each) for each in by_kind.get(_TARGET, ()) if _is_ours(each)}
         self._actions = self._actions_of_targets()
@@ -204,6 +262,7 @@ class _Translation:
             "TableName": _known(values.get("name")),
             "BillingMode": values.get("billing_mode"),
             "WarmThroughput": _block(values.get("warm_throughput"), _WARM),
+            **self._keys[resource.address].properties(),
         }
         maximums = _block(values.get("on_demand_throughput"), _ON_DEMAND)
         replicas = values.get("replica")
@@ -226,6 +285,7 @@ class _Translation:
                 "GlobalSecondaryIndexes": [
                     {"IndexName": name, "WarmThroughput": warm, "OnDemandThroughput": most}
                     | _throughput(values, read, write)
+                    | self._keys[resource.address].of_index(name)
                     for name, read, write, warm, most in self._indexes[resource.address]
                 ],
             },
@@ -258,6 +318,7 @@ class _Translation:
             **_maximums(maximums),
             "GlobalSecondaryIndexes": [
                 _given(settings(read, write, IndexName=name, WarmThroughput=warm) | _maximums(most))
+                | self._keys[resource.address].of_index(name)
                 for name, read, write, warm, most in self._indexes[resource.address]
             ],
             "Replicas": [
@@ -309,6 +370,7 @@ class _Translation:
             warm = _block(resource.values.get("warm_throughput"), _WARM)
             most = _block(resource.values.get("on_demand_throughput"), _ON_DEMAND)
             name = resource.values.get("index_name")
+            self._keys[table.address].add_index(resource.values)
             others = [index for index in self._indexes[table.address] if index[0] != name]
             self._indexes[table.address] = [*others, (name, read, write, warm, most)]
 
