@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 
@@ -42,6 +43,19 @@ def test_no_source_file_is_too_long_to_read_in_one_sitting() -> None:
         and (lines := text.count("\n")) > 600
     ]
     assert long == []
+
+
+def test_no_function_of_the_lab_but_a_commands_own_has_more_than_twelve_parameters() -> None:
+    many = [
+        f"{name}: {node.name}"
+        for name, text in _texts().items()
+        if name.startswith("lab_src/") and name.endswith(".py")
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef)
+        and not node.name.endswith("_command")
+        and len([*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]) - ("self" in ast.dump(node.args)) > 12
+    ]
+    assert many == []
 
 
 def test_each_class_has_a_name_of_its_own() -> None:
