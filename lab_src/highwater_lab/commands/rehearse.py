@@ -205,7 +205,8 @@ def rehearse_command(
     highwater rehearse cdk.out --against main --traffic traffic --format markdown --max-cost-rise 100
     highwater rehearse plan.json --against prior --traffic traffic
 
-    Exit status: 0 fine, 1 a limit is exceeded, or writes wait for the drain time of their queue or longer, 2 misuse.
+    Exit status: 0 fine, 1 a limit is exceeded, writes wait for the drain time of their queue or longer, or AWS refuses
+    the change or destroys a table by it, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     limits = Limits(
         max_throttled_percent=max_throttled,

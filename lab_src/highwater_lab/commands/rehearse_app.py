@@ -41,7 +41,7 @@ def run_for_app(
     form: str,
     page: Path | None,
 ) -> bool:
-    """Rehearse all tables of an app and print the result; return whether a limit is exceeded.
+    """Rehearse all tables of an app and print the result; return whether a limit is exceeded, or a hazard found.
 
     Args:
         template: The app's `cdk.out` folder, a template, or a Terraform plan.
@@ -101,7 +101,7 @@ def run_for_app(
         if page is not None:
             write_app_page(app, page, exceeded)
     _print(app, exceeded, form, page)
-    return bool(exceeded)
+    return bool(exceeded) or any(each.is_finding for each in app.hazards)
 
 
 def _called(name: str, tables: Mapping[str, Sequence[ListedTable]]) -> dict[str, list[ListedTable]]:

@@ -12,11 +12,15 @@ from highwater_lab.rehearse.app import (
 from highwater_lab.rehearse.jobs import PlannedBoost, PlannedJob
 from highwater_lab.rehearse.limits import Limits, Passed
 from highwater_lab.rehearse.rehearsal import Rehearsal, RehearsalError, rehearse
+from highwater_lab.template import Consequence, Hazard, HazardKind
 
 __all__ = [
     "AppRehearsal",
     "Cheapest",
+    "Consequence",
     "FixedCost",
+    "Hazard",
+    "HazardKind",
     "Limits",
     "Outcome",
     "Passed",

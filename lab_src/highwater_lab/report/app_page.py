@@ -9,7 +9,16 @@ from typing import Final
 
 from highwater_lab.files import replace_file
 from highwater_lab.rehearse import AppRehearsal, FixedCost, Passed, TableRehearsal
-from highwater_lab.report.app import AppRow, app_rows, counted, fixed_sentence, sentence, sources, total_sentence
+from highwater_lab.report.app import (
+    AppRow,
+    app_rows,
+    counted,
+    fixed_sentence,
+    hazard_sentence,
+    sentence,
+    sources,
+    total_sentence,
+)
 from highwater_lab.report.page import fill_page, word
 
 _WORDS: Final = {
@@ -34,6 +43,10 @@ def write_app_page(app: AppRehearsal, path: Path, passed: Sequence[Passed] = ())
     stages = list(app.stages)
     body = [
         f"<h1>{html.escape(title)}</h1>",
+        *(
+            f"<p class='{'limit' if each.is_finding else 'note'}'>{html.escape(hazard_sentence(each))}</p>"
+            for each in app.hazards
+        ),
         f"<p class='verdict'>{html.escape(total_sentence(app))}</p>",
         *(f"<p class='limit'>✗ {html.escape(each.text)}</p>" for each in passed),
     ]

@@ -93,6 +93,21 @@ class Dialect:
 
 
 @dataclass(frozen=True, slots=True)
+class Planned:
+    """What a plan of Terraform says that it does with a resource.
+
+    Attributes:
+        actions: In their order: `no-op`, `create`, `update`, `delete`, `forget`; two of them replace the resource.
+        previous: Its address before, if the plan moves it; `None` otherwise.
+        paths: The attributes that make the plan replace it, such as `warm_throughput[0].write_units_per_second`.
+    """
+
+    actions: tuple[str, ...]
+    previous: str | None = None
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
     """One CloudFormation template.
 
@@ -105,6 +120,7 @@ class Template:
         paths: By logical id the path of the construct that made it, if the assembly has it.
         dialect: The words in which messages speak of it.
         notes: What its reader left out, a line each.
+        planned: By address what a plan of Terraform does with each resource; empty for others.
     """
 
     where: str
@@ -115,6 +131,7 @@ class Template:
     paths: Mapping[str, str] = field(default_factory=dict)
     dialect: Dialect = field(default_factory=Dialect)
     notes: tuple[str, ...] = ()
+    planned: Mapping[str, Planned] = field(default_factory=dict)
 
     @property
     def folder(self) -> str:
