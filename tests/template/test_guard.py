@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_dynamodb as dynamodb
 
+from cdk_highwater import Capacity, manage_capacity
 from highwater_lab.template import (
     Consequence,
     Hazard,
@@ -375,6 +379,38 @@ def test_replica_without_scaled_writes(tmp_path: Path) -> None:
     assert _of_stacks(tmp_path, {"T": one}, {"T": scaled}) == []
     on_demand = _replicated("eu-west-1", "us-east-1", is_scaled=False, billing="PAY_PER_REQUEST")
     assert _of_stacks(tmp_path, {}, {"T": on_demand}) == []
+
+
+def test_targets_of_the_cdk_change_their_owner_with_manage_capacity(tmp_path: Path) -> None:
+    def synthesized(name: str, *, is_managed: bool) -> list[ListedTable]:
+        app = cdk.App(outdir=str(tmp_path / name))
+        key = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
+        orders = dynamodb.Table(cdk.Stack(app, "Shop"), "Orders", partition_key=key)
+        if is_managed:
+            scaled = Capacity.autoscaled(min_capacity=7, max_capacity=90)
+            manage_capacity(orders, read=Capacity.fixed(5), write=scaled)
+        else:
+            orders.auto_scale_write_capacity(min_capacity=7, max_capacity=90).scale_on_utilization(
+                target_utilization_percent=70
+            )
+        app.synth()
+        return list_tables(load_templates(tmp_path / name))
+
+    scaled, managed = synthesized("scaled", is_managed=False), synthesized("managed", is_managed=True)
+    (found,) = hazards_of(scaled, managed)
+    assert (found.table, found.kind, found.consequence) == (
+        "Shop/Orders",
+        HazardKind.OWNER_CHANGED,
+        Consequence.REFUSED,
+    )
+    assert re.fullmatch(
+        r"the scalable target of table writes changes its owner, from \w+ of Shop to \w+ of Shop: CloudFormation "
+        "refuses the second owner",
+        found.what,
+    )
+    assert hazards_of(managed, synthesized("again", is_managed=True)) == ()
+    (back,) = hazards_of(managed, scaled)
+    assert back.kind is HazardKind.OWNER_CHANGED
 
 
 # -- Terraform
