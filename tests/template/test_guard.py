@@ -256,7 +256,7 @@ def test_replaced_table_is_a_finding_also_if_the_old_one_is_kept_and_a_kept_remo
     ],
 )
 def test_changes_that_aws_makes_are_no_hazard(tmp_path: Path, change: Document) -> None:
-    old = {"TableName": "orders", "WarmThroughput": _warm(60_000, 20_000)}
+    old: Document = {"TableName": "orders", "WarmThroughput": _warm(60_000, 20_000)}
     assert _of_stacks(tmp_path, {"T": _table(**old)}, {"T": _table(**(old | change))}) == []
 
 
@@ -280,8 +280,14 @@ def test_construct_with_another_logical_id_is_replaced(tmp_path: Path) -> None:
 
 
 def test_lowered_marks_of_a_table_and_its_index(tmp_path: Path) -> None:
-    old = {"WarmThroughput": _warm(60_000, 20_000), "GlobalSecondaryIndexes": [_index("a", WarmThroughput=_warm(9, 8))]}
-    new = {"WarmThroughput": _warm(15_000, 20_000), "GlobalSecondaryIndexes": [_index("a", WarmThroughput=_warm(9, 7))]}
+    old: Document = {
+        "WarmThroughput": _warm(60_000, 20_000),
+        "GlobalSecondaryIndexes": [_index("a", WarmThroughput=_warm(9, 8))],
+    }
+    new: Document = {
+        "WarmThroughput": _warm(15_000, 20_000),
+        "GlobalSecondaryIndexes": [_index("a", WarmThroughput=_warm(9, 7))],
+    }
     assert _of_stacks(tmp_path, {"T": _table(**old)}, {"T": _table(**new)}) == [
         (
             HazardKind.MARK_LOWERED,

@@ -34,7 +34,10 @@ def _table(
 
 
 def _names(old: list[ListedTable], new: list[ListedTable]) -> list[tuple[str | None, str | None]]:
-    return [(one and one.name, other and other.name) for one, other in match_tables(old, new)]
+    return [
+        (None if one is None else one.name, None if other is None else other.name)
+        for one, other in match_tables(old, new)
+    ]
 
 
 @pytest.mark.parametrize(
