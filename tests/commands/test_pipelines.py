@@ -20,6 +20,8 @@ pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("pipelines")]
 TRAFFIC = "bin_60s,table,writes\n" + "".join(
     f"{minute},{name},1200\n" for minute in range(30) for name in ("Visits", "orders")
 )
+# the last line of a job that fails
+SAID = "A limit is exceeded, or AWS refuses or destroys something; the comment on the {}, says what.\n"
 # names that a shell would run, if it saw them
 ODD = "$(touch${IFS}pwned)`touch${IFS}pwned`';touch${IFS}pwned;'\"&touch${IFS}pwned&\""
 # stands for the CDK CLI: copies the app's assembly to the folder after --output
@@ -114,9 +116,7 @@ def test_action_fails_for_a_limit_after_it_has_commented(github: Runner) -> None
     (body,) = github.host.bodies()
     assert "\n- ❌ the cost rises by $" in body
     assert github.outputs["rehearse", "exceeded"] == "true"
-    assert github.said.endswith(
-        "A limit is exceeded; the comment on the pull request, or the summary of the job, says which.\n"
-    )
+    assert github.said.endswith(SAID.format("pull request, or the summary of the job"))
 
 
 def test_action_fails_at_once_for_what_cannot_be_rehearsed(github: Runner) -> None:
@@ -253,7 +253,7 @@ def test_job_comments_on_what_a_merge_request_changes(gitlab: Runner, shell: lis
     more = {"HIGHWATER_MAX_COST": "9999", "HIGHWATER_MAX_THROTTLED": "99", "HIGHWATER_NAME": "shop"}
     more["HIGHWATER_FAIL_ON_UNKNOWN"] = "true"
     assert gitlab.job(shell, **variables, **limit, **more) == 1
-    assert gitlab.said.endswith("A limit is exceeded; the comment on the merge request, or the artifact, says which.\n")
+    assert gitlab.said.endswith(SAID.format("merge request, or the artifact"))
     assert "❌ the cost rises by $" in gitlab.host.bodies()[1]
     gitlab.host.refuses("PUT", "glab: 403 Forbidden (HTTP 403)")
     assert gitlab.job(shell, **variables, **limit) == 1, "a limit counts where no comment may be written"

@@ -264,6 +264,60 @@ def test_plan_of_terraform_is_compared_with_the_state_that_it_was_made_from(comm
     assert [each["name"] for each in json.loads(one.stdout)["tables"]] == ["aws_dynamodb_table.orders"]
 
 
+def test_table_that_a_plan_moves_is_compared_with_itself(command: Command, tmp_path: Path) -> None:
+    old, new = table("aws_dynamodb_table.old"), table("aws_dynamodb_table.new", name="orders-2", write_capacity=60)
+    planned = plan(new, prior=(old,))
+    planned["resource_changes"] = [
+        {"address": new["address"], "previous_address": old["address"], "change": {"actions": ["update"]}}
+    ]
+    (tmp_path / "plan.json").write_text(json.dumps(planned))
+    done = command("rehearse", "plan.json", "--against", "prior", "--scenario", "step", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    (moved,) = document["tables"]
+    assert (moved["name"], moved["change"], moved["moved_from"]) == (new["address"], "changed", old["address"])
+    assert moved["declared_changes"] == [f"moved from {old['address']}", "write 6 units → 60 units"]
+    assert moved["before"]["cost_per_month_usd"] < moved["after"]["cost_per_month_usd"]
+    assert document["hazards"] == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "status", "first"),
+    [
+        pytest.param(
+            "Delete",
+            1,
+            "✗ Orders: removed: CloudFormation deletes it, with its data; to keep it, deploy it with DeletionPolicy: "
+            "Retain before (in the CDK: RemovalPolicy.RETAIN)",
+            id="deleted",
+        ),
+        pytest.param(
+            "Retain",
+            0,
+            "! Orders: removed: by its DeletionPolicy, Retain, it stays in the account, with its data, and is only no "
+            "longer managed",
+            id="retained",
+        ),
+    ],
+)
+def test_comparison_begins_with_a_lost_table_and_fails_by_it(
+    command: Command, tmp_path: Path, policy: str, status: int, first: str
+) -> None:
+    key = {"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}], "BillingMode": "PAY_PER_REQUEST"}
+    both = {name: {"Type": "AWS::DynamoDB::Table", "DeletionPolicy": policy, "Properties": key} for name in TABLES}
+    both["Orders"] = both.pop("orders")
+    (tmp_path / "old.json").write_text(json.dumps({"Resources": both}))
+    (tmp_path / "new.json").write_text(json.dumps({"Resources": {"Carts": both["Carts"]}}))
+    done = command("rehearse", "new.json", "--against", "old.json", "--scenario", "step")
+    assert (done.returncode, done.stderr) == (status, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == first
+    assert lines[1].startswith("1 table: ")
+    # people who look at another table hear nothing of this one
+    alone = command("rehearse", "new.json", "--against", "old.json", "--scenario", "step", "--table", "Carts")
+    assert (alone.returncode, alone.stdout.startswith("1 table: ")) == (0, True)
+
+
 def test_plan_of_terraform_is_compared_with_no_revision_of_git(command: Command, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(json.dumps(plan(table(), target())))
     assert refused(command("rehearse", "plan.json", "--against", "main", "--scenario", "step")) == (

@@ -246,7 +246,7 @@ def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> N
         assert [each for each in quoted if " ".join(each.replace("\n> ", " ").split()) not in said] == []
     if page == "docs/quickstart.md":
         quoted = re.findall(r"^> (.+(?:\n> .+)*)", (ROOT / page).read_text(), re.MULTILINE)
-        assert len(quoted) == 6
+        assert len(quoted) == 7
         printed = done.stdout.splitlines()
         assert [each for each in quoted if each.replace("\n> ", " ") not in printed] == [], done.stdout
 

@@ -15,16 +15,14 @@ from highwater_lab.commands.options import Misuse, Pairs, check_places, misuse_o
 from highwater_lab.recommend.code import managed_code_of
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation import ReplicaSetup, ResourceSetup, TableSetup, TargetSetup
-from highwater_lab.template import ListedTable, Remark, is_plan, load_templates, read_app
+from highwater_lab.template import ListedTable, Remark, is_plan, load_templates, read_app, two_deploys
 
 _path = click.Path(path_type=Path)
 _USUAL_TARGET_PERCENT: Final = 70
-_TWO_DEPLOYS = (
-    "deploy 1, in a quiet hour: remove its auto_scale_read_capacity, auto_scale_write_capacity and "
-    "auto_scale_global_secondary_index_... calls, or its ScalableTarget and ScalingPolicy resources. CloudFormation "
-    "deletes the scalable targets. The capacity stays as it is, and nothing scales it until deploy 2",
-    "deploy 2, right after it: add the code below. CloudFormation registers the targets anew, and floors are at work "
-    "when it ends. In one deploy it is refused: CloudFormation creates before it deletes, and AWS allows one target",
+_TWO_DEPLOYS = two_deploys(
+    "its auto_scale_read_capacity, auto_scale_write_capacity and auto_scale_global_secondary_index_... calls, or its "
+    "ScalableTarget and ScalingPolicy resources",
+    "the code below",
 )
 _ONE_DEPLOY = ("deploy: add the code below; nothing has to be removed before",)
 _GLOBAL = (

@@ -111,7 +111,8 @@ def rehearse_command(
 
     highwater simulate is for one table: with scenarios, other policies, jobs, boosts and pictures.
 
-    Exit status: 0 fine, 1 a limit is exceeded, or writes wait for the drain time of their queue or longer, 2 misuse.
+    Exit status: 0 fine, 1 a limit is exceeded, writes wait for the drain time of their queue or longer, or AWS refuses
+    the change or destroys a table by it, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     if against is None and (max_throttled_rise is not None or max_cost_rise is not None):
         raise Misuse("--max-throttled-rise and --max-cost-rise compare with an older app; give it with --against")
@@ -149,7 +150,7 @@ def run_for_app(
     form: str,
     page: Path | None,
 ) -> bool:
-    """Rehearse all tables of an app and print the result; return whether a limit is exceeded.
+    """Rehearse all tables of an app and print the result; return whether a limit is exceeded, or a hazard found.
 
     Args:
         template: The app's `cdk.out` folder, a template, or a Terraform plan.
@@ -199,7 +200,7 @@ def run_for_app(
         if page is not None:
             write_app_page(app, page, exceeded)
     _print(app, exceeded, form, page)
-    return bool(exceeded)
+    return bool(exceeded) or any(each.is_finding for each in app.hazards)
 
 
 def _called(name: str, apps: Mapping[str, ListedApp]) -> dict[str, ListedApp]:

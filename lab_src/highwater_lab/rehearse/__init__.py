@@ -13,12 +13,16 @@ from highwater_lab.rehearse.jobs import PlannedBoost, PlannedJob
 from highwater_lab.rehearse.limits import Limits, Passed
 from highwater_lab.rehearse.outcome import Cheapest, Outcome
 from highwater_lab.rehearse.rehearsal import Rehearsal, RehearsalError, Workload, rehearse
+from highwater_lab.template import Consequence, Hazard, HazardKind
 
 __all__ = [
     "AppRehearsal",
     "Cheapest",
     "Conditions",
+    "Consequence",
     "FixedCost",
+    "Hazard",
+    "HazardKind",
     "Limits",
     "Outcome",
     "Passed",

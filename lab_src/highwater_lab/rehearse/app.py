@@ -24,7 +24,16 @@ from highwater_lab.services.prices import NO_COMMITMENTS, Commitments, Prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import ResourceSetup, TableSetup
 from highwater_lab.simulation.simulator import mark_price
-from highwater_lab.template import ListedApp, ListedTable, Remark, RemarkKind
+from highwater_lab.template import (
+    Hazard,
+    ListedApp,
+    ListedTable,
+    Remark,
+    RemarkKind,
+    hazards_of,
+    is_moved,
+    match_tables,
+)
 from highwater_lab.traffic import Traffic
 
 
@@ -62,13 +71,15 @@ class TableRehearsal:
     Attributes:
         name: Its name in the app.
         stage: The stage that it belongs to, empty for none.
-        change: How its declaration differs.
+        change: How its declaration differs; that of a moved table does, whatever its capacity.
         before: Its outcome in the old app; `None` without an old app, if the table is not in it, or if it is unknown.
         after: Its outcome in the new app, likewise.
         setup_before: Its declaration in the old app, `None` if it is not in it, or cannot be read.
         setup_after: Its declaration in the new app, likewise.
         on_demand: Its outcome in on-demand mode, `None` if it is unknown.
         cheapest: The cheapest plan within a limit on throttling, in words with its cost; `None` if none was looked for.
+        moved_from: Its name in the old app if it was moved since: to another logical id, stack or address; otherwise
+            empty.
         is_idle: Whether nothing is requested of it in the whole time of its traffic.
         unknown: Why nothing is known of it, such as that there is no traffic for it; empty otherwise.
         notes: What a reader should know: parts of the template that were not read, what is assumed of an index without
@@ -84,6 +95,7 @@ class TableRehearsal:
     setup_after: TableSetup | None = None
     on_demand: Outcome | None = None
     cheapest: Cheapest | None = None
+    moved_from: str = ""
     is_idle: bool = False
     unknown: str = ""
     notes: tuple[str, ...] = ()
@@ -130,6 +142,7 @@ class AppRehearsal:
         remarks: What of the new app was not read, or contradicts itself.
         unread: What is not read and differs from the old app. Tables that it names are unknown; where it names none,
             any table of its stack may differ, so that the sums of its stage are not known.
+        hazards: What AWS refuses or destroys when the change is deployed; none if the app is not compared.
     """
 
     tables: tuple[TableRehearsal, ...]
@@ -140,6 +153,7 @@ class AppRehearsal:
     fixed: tuple[FixedCost, ...] = ()
     remarks: tuple[Remark, ...] = ()
     unread: tuple[UnreadChange, ...] = ()
+    hazards: tuple[Hazard, ...] = ()
 
     def changed(self) -> tuple[TableRehearsal, ...]:
         """Return the known tables whose declaration differs, the greatest difference of the cost first.
@@ -157,9 +171,12 @@ class AppRehearsal:
         return tuple(each for each in self.fixed if not self.against or each.before != each.after)
 
     def differs(self) -> bool:
-        """Whether a table, also an unknown one, fixed cost or unread part differs; true if the app is not compared."""
+        """Whether anything differs that a reader should see; true if the app is not compared.
+
+        A table, also an unknown one, a fixed cost, a part that is not read, or what AWS refuses or destroys.
+        """
         is_same = all(table.change is TableChange.UNCHANGED for table in self.tables)
-        return not self.against or not is_same or bool(self.fixed_changed()) or bool(self.unread)
+        return not self.against or not is_same or bool(self.fixed_changed() or self.unread or self.hazards)
 
     def unknown(self) -> tuple[TableRehearsal, ...]:
         """Return the tables of which nothing is known."""
@@ -173,6 +190,7 @@ class AppRehearsal:
             fixed=tuple(each for each in self.fixed if each.stage == stage),
             remarks=tuple(each for each in self.remarks if each.stage == stage),
             unread=tuple(each for each in self.unread if each.remark.stage == stage),
+            hazards=tuple(each for each in self.hazards if each.stage == stage),
         )
 
     @property
@@ -356,42 +374,43 @@ def rehearse_app(
     Raises:
         PriceError: The prices cannot be read, or the file has none of a region.
     """
-    new = {table.name: table for table in after.tables}
-    old = {table.name: table for table in before.tables} if before is not None else {}
+    old_tables = () if before is None else before.tables
     unread = () if before is None else unread_changes(before, after)
     # reserved capacity is subtracted from the sum of the tables
-    each_alone = conditions.without_reserved()
-    prices_of = cache(each_alone.prices)
+    prices_of = cache(conditions.without_reserved().prices)
     known: list[_Work] = []
-    tables: dict[str, TableRehearsal] = {}
+    tables: dict[tuple[str, TableChange], TableRehearsal] = {}
     spans: list[Traffic] = []
-    for name in sorted(new.keys() | old.keys()):
-        pair = (old.get(name), new.get(name))
-        tables[name] = _listed(name, *pair, is_compared=before is not None)
-        named = [each.text for each in unread if name in each.remark.tables]
+    for old, new in match_tables(old_tables, after.tables):
+        listed = _listed(old, new, is_compared=before is not None)
+        names = {each.name for each in (old, new) if each is not None}
+        named = [each.text for each in unread if names & set(each.remark.tables)]
         if named:
-            tables[name] = replace(tables[name], change=TableChange.CHANGED, unknown="; ".join(named))
-        if tables[name].unknown:
+            listed = replace(listed, change=TableChange.CHANGED, unknown="; ".join(named))
+        # a removed table may have the name to which another one was moved
+        key = (listed.name, listed.change)
+        tables[key] = listed
+        if listed.unknown:
             continue
-        table = pair[1] or pair[0]
+        table = new or old
         assert table is not None  # noqa: S101 - a table is in one of the apps
         traffic = traffic_of(table)
-        setups = (tables[name].setup_before, tables[name].setup_after)
+        setups = (listed.setup_before, listed.setup_after)
         problem = _does_not_fit(table, traffic, [setup for setup in setups if setup is not None])
         if traffic is None or problem:
-            tables[name] = replace(tables[name], unknown=problem)
+            tables[key] = replace(listed, unknown=problem)
             continue
         spans.append(traffic)
-        notes = (*tables[name].notes, *assumptions(setups[1] or setups[0], traffic), *traffic.notes)
-        tables[name] = replace(tables[name], notes=tuple(dict.fromkeys(notes)), is_idle=traffic.is_idle)
+        notes = (*listed.notes, *assumptions(setups[1] or setups[0], traffic), *traffic.notes)
+        tables[key] = replace(listed, notes=tuple(dict.fromkeys(notes)), is_idle=traffic.is_idle)
         prices = prices_of(table.setup and table.setup.region)
-        known.append(_Work(tables[name], traffic, conditions.timing, prices, cheapest_within))
+        known.append(_Work(tables[key], traffic, conditions.timing, prices, cheapest_within))
     for done, each in enumerate(_run_all(known, processes), 1):
-        tables[each.name] = each
+        tables[each.name, each.change] = each
         if progress is not None:
             progress(done, len(known))
     return AppRehearsal(
-        tables=tuple(tables[name] for name in sorted(tables)),
+        tables=tuple(tables[key] for key in sorted(tables)),
         against=against if before is not None else "",
         traffic=_span(spans),
         prices="; ".join(sorted({each.prices.name for each in known})),
@@ -399,6 +418,7 @@ def rehearse_app(
         fixed=_fixed(after.fixed, after.fixed if before is None else before.fixed, prices_of(None)),
         remarks=after.remarks,
         unread=unread,
+        hazards=hazards_of(old_tables, after.tables),
     )
 
 
@@ -431,21 +451,23 @@ def _fixed(
     )
 
 
-def _listed(name: str, old: ListedTable | None, new: ListedTable | None, *, is_compared: bool) -> TableRehearsal:
+def _listed(old: ListedTable | None, new: ListedTable | None, *, is_compared: bool) -> TableRehearsal:
     either = new or old
     assert either is not None  # noqa: S101 - a table is in one of the apps
     problems = [each.problem for each in (new, old) if each is not None and each.problem]
     change = TableChange.CHANGED
+    moved_from = old.name if old is not None and new is not None and is_moved(old, new) else ""
     if is_compared and old is None:
         change = TableChange.ADDED
     elif is_compared and new is None:
         change = TableChange.REMOVED
-    elif not is_compared or (old is not None and new is not None and _is_same(old, new)):
+    elif not is_compared or (old is not None and new is not None and not moved_from and _is_same(old, new)):
         change = TableChange.UNCHANGED
     return TableRehearsal(
-        name=name,
+        name=either.name,
         stage=either.stage,
         change=change,
+        moved_from=moved_from,
         setup_before=None if old is None else old.setup,
         setup_after=None if new is None else new.setup,
         unknown="; ".join(dict.fromkeys(problems)),

@@ -12,7 +12,16 @@ from urllib.parse import quote
 from rich.console import Console
 from rich.markup import escape
 
-from highwater_lab.rehearse import AppRehearsal, Cheapest, FixedCost, Outcome, Passed, TableChange, TableRehearsal
+from highwater_lab.rehearse import (
+    AppRehearsal,
+    Cheapest,
+    FixedCost,
+    Hazard,
+    Outcome,
+    Passed,
+    TableChange,
+    TableRehearsal,
+)
 from highwater_lab.report.document import config_document
 from highwater_lab.report.plan import change_lines, mode_text
 from highwater_lab.report.terminal import config_text
@@ -85,7 +94,8 @@ def declared_changes(table: TableRehearsal) -> list[str]:
         return []
     if table.setup_before is None:
         return [f"added, {mode_text(table.setup_after)}"] if table.change is TableChange.ADDED else []
-    return change_lines(table.setup_before, table.setup_after)
+    moved = [f"moved from {table.moved_from}"] if table.moved_from not in ("", table.name) else []
+    return moved + change_lines(table.setup_before, table.setup_after)
 
 
 def _cost_and_throttles(outcome: Outcome, before: Outcome | None = None) -> str:
@@ -99,6 +109,11 @@ def _cost_and_throttles(outcome: Outcome, before: Outcome | None = None) -> str:
         return text
     minutes = "1 minute" if outcome.throttled_minutes == 1 else f"{outcome.throttled_minutes:,} minutes"
     return f"{text} ({minutes}, worst {outcome.worst_at:%a %H:%M} UTC)"
+
+
+def hazard_sentence(hazard: Hazard) -> str:
+    """Return a hazard in words, with a mark that says whether it is a finding."""
+    return f"{'✗' if hazard.is_finding else '!'} {hazard.text}"
 
 
 def total_sentence(app: AppRehearsal) -> str:
@@ -138,7 +153,10 @@ def counted(number: int, noun: str) -> str:
 
 
 def print_app(app: AppRehearsal, console: Console) -> None:
-    """Print the sum, a line for each table that differs, and for each that is unknown."""
+    """Print what AWS refuses or destroys, the sum, a line for each table that differs, and for each that is unknown."""
+    for hazard in app.hazards:
+        color = "red" if hazard.is_finding else "yellow"
+        console.print(f"[{color}]{escape(hazard_sentence(hazard))}[/]", highlight=False, soft_wrap=True)
     console.print(f"[bold]{escape(total_sentence(app))}[/]", highlight=False, soft_wrap=True)
     shown = app.changed()
     for table in shown:
@@ -167,15 +185,15 @@ def sources(app: AppRehearsal) -> str:
 def app_markdown(app: AppRehearsal, passed: Sequence[Passed] = ()) -> str:
     """Return a document for each stage of a pull request: a hidden line, a headline, a table of changes, details.
 
-    The hidden line names the stage, and says whether nothing differs and no limit is exceeded. *passed* are the limits
-    that were exceeded. The last tables of a document that is too long for a comment are left out, each with all of its
-    lines, and a line says how many.
+    It begins with what AWS refuses or destroys. The hidden line names the stage, and says whether nothing differs and
+    no limit is exceeded. *passed* are the limits that were exceeded. The last tables of a document that is too long for
+    a comment are left out, each with all of its lines, and a line says how many.
     """
     return "\n".join(_stage_markdown(app.in_stage(stage), stage, passed) for stage in app.stages)
 
 
 def _stage_markdown(app: AppRehearsal, stage: str, passed: Sequence[Passed]) -> str:
-    tables = (*app.changed(), *app.unknown())
+    tables = _ordered(app)
     whole = _markdown_of(app, stage, passed, tables)
     if _length(whole) <= _MOST_CHARACTERS:
         return whole
@@ -189,11 +207,13 @@ def _stage_markdown(app: AppRehearsal, stage: str, passed: Sequence[Passed]) -> 
 
 def _markdown_of(app: AppRehearsal, stage: str, passed: Sequence[Passed], kept: Sequence[TableRehearsal]) -> str:
     """Return the document of a stage with as many of its tables as are *kept*."""
-    every = (*app.changed(), *app.unknown())
+    every = _ordered(app)
     left = {table.name for table in every[len(kept) :]}
     own = [each for each in passed if each.where in (stage, *(table.name for table in app.tables))]
     marker = _MARKER if own or app.differs() else _UNCHANGED
     lines = [marker.format(stage=marked(stage)), f"### DynamoDB capacity{f', {cell(stage)}' if stage else ''}", ""]
+    hazards = [each for each in app.hazards if each.table not in left]
+    lines += [f"- {'❌' if each.is_finding else '⚠️'} {cell(each.text)}" for each in hazards] + [""] * bool(hazards)
     lines += [cell(total_sentence(app)), ""]
     lines += [f"- ❌ {cell(each.text)}" for each in own if each.where not in left] + [""] * bool(own)
     shown = [table for table in kept if not table.unknown]
@@ -218,6 +238,12 @@ def _markdown_of(app: AppRehearsal, stage: str, passed: Sequence[Passed], kept: 
         ]
     lines += [f"<sub>Simulated: {cell(sources(app))}.</sub>", ""]
     return "\n".join(lines)
+
+
+def _ordered(app: AppRehearsal) -> tuple[TableRehearsal, ...]:
+    """Return the tables that differ or are unknown, first those that a document has to keep."""
+    hazards = {each.table for each in app.hazards}
+    return tuple(sorted((*app.changed(), *app.unknown()), key=lambda table: table.name not in hazards))
 
 
 def _length(text: str) -> int:
@@ -318,6 +344,18 @@ def app_document(app: AppRehearsal, passed: Sequence[Passed] = ()) -> dict[str, 
         "against": app.against or None,
         "traffic": app.traffic,
         "prices": app.prices,
+        "hazards": [
+            {
+                "kind": str(each.kind),
+                "table": each.table,
+                "stage": each.stage or None,
+                "consequence": str(each.consequence),
+                "is_finding": each.is_finding,
+                "what": each.what,
+                "fix": each.fix or None,
+            }
+            for each in app.hazards
+        ],
         "before": None if app.before is None else _outcome(app.before),
         "after": _outcome(app.after),
         "tables": [
@@ -325,6 +363,7 @@ def app_document(app: AppRehearsal, passed: Sequence[Passed] = ()) -> dict[str, 
                 "name": table.name,
                 "stage": table.stage or None,
                 "change": str(table.change),
+                "moved_from": table.moved_from or None,
                 "declared_changes": declared_changes(table),
                 "before": None if table.before is None else _outcome(table.before),
                 "after": None if table.after is None else _outcome(table.after),

@@ -14,6 +14,7 @@ from highwater_lab.report.app import (
     app_rows,
     counted,
     fixed_sentence,
+    hazard_sentence,
     remark_lines,
     sentence,
     sources,
@@ -43,6 +44,10 @@ def write_app_page(app: AppRehearsal, path: Path, passed: Sequence[Passed] = ())
     stages = list(app.stages)
     body = [
         f"<h1>{html.escape(title)}</h1>",
+        *(
+            f"<p class='{'limit' if each.is_finding else 'note'}'>{html.escape(hazard_sentence(each))}</p>"
+            for each in app.hazards
+        ),
         f"<p class='verdict'>{html.escape(total_sentence(app))}</p>",
         *(f"<p class='limit'>✗ {html.escape(each.text)}</p>" for each in passed),
     ]

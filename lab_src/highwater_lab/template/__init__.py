@@ -2,20 +2,29 @@
 
 from highwater_lab.template.assembly import is_plan, load_prior, load_templates
 from highwater_lab.template.document import TemplateError
+from highwater_lab.template.guard import Consequence, Hazard, HazardKind, hazards_of, two_deploys
 from highwater_lab.template.listed import ListedTable
+from highwater_lab.template.matching import is_moved, match_tables
 from highwater_lab.template.remarks import Remark, RemarkKind
 from highwater_lab.template.selection import ListedApp, find_table, list_tables, read_app
 
 __all__ = [
+    "Consequence",
+    "Hazard",
+    "HazardKind",
     "ListedApp",
     "ListedTable",
     "Remark",
     "RemarkKind",
     "TemplateError",
     "find_table",
+    "hazards_of",
+    "is_moved",
     "is_plan",
     "list_tables",
     "load_prior",
     "load_templates",
+    "match_tables",
     "read_app",
+    "two_deploys",
 ]

@@ -109,6 +109,21 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
+class Planned:
+    """What a plan of Terraform says that it does with a resource.
+
+    Attributes:
+        actions: In their order: `no-op`, `create`, `update`, `delete`, `forget`; two of them replace the resource.
+        previous: Its address before, if the plan moves it; `None` otherwise.
+        paths: The attributes that make the plan replace it, such as `warm_throughput[0].write_units_per_second`.
+    """
+
+    actions: tuple[str, ...]
+    previous: str | None = None
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
     """One CloudFormation template.
 
@@ -122,6 +137,7 @@ class Template:
         dialect: The words in which messages speak of it.
         notes: What its reader took for granted, a line each.
         left_out: What its reader left out.
+        planned: By address what a plan of Terraform does with each resource; empty for others.
     """
 
     where: str
@@ -133,6 +149,7 @@ class Template:
     dialect: Dialect = field(default_factory=Dialect)
     notes: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    planned: Mapping[str, Planned] = field(default_factory=dict)
 
     @property
     def is_plan(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from highwater_lab.simulation.setup import TableSetup
+from highwater_lab.template.deployed import Deployed
 from highwater_lab.template.document import Dialect
 from highwater_lab.template.intrinsics import OPEN
 
@@ -38,6 +39,7 @@ class ListedTable:
         dialect: The words of its template.
         is_global: Whether it is an `AWS::DynamoDB::GlobalTable`, whose scalable targets CloudFormation makes itself.
         is_managed: Whether Highwater manages its capacity already.
+        deployed: What decides whether AWS can bring it from one declaration to another.
     """
 
     name: str
@@ -51,6 +53,7 @@ class ListedTable:
     dialect: Dialect = field(default_factory=Dialect)
     is_global: bool = False
     is_managed: bool = False
+    deployed: Deployed = field(default_factory=Deployed)
 
     def is_called(self, name: str) -> bool:
         """Return whether people may mean this table by *name*: one of its names, or an end of its path or address."""

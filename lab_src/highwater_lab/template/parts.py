@@ -110,6 +110,12 @@ class Parts:
             take_base(targets, table, _text(part.stack, part.properties.get("Plan")))
         return targets
 
+    def owners(self, scope: Scope, table: str) -> Iterator[Part]:
+        """Yield the scalable targets of a table whose condition is true, or cannot be read."""
+        for part in self.targets:
+            if part.table == table and part.scope == scope and may_exist(part.stack, part.logical_id):
+                yield part
+
     def is_managed(self, scope: Scope, table: str) -> bool:
         """Whether Highwater manages the capacity of a table already."""
         return any(True for _ in _of(self._floors, scope, table))

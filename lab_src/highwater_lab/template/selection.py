@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from highwater_lab.simulation.setup import TableSetup
+from highwater_lab.template.deployed import read_deployed
 from highwater_lab.template.document import Template, TemplateError
 from highwater_lab.template.listed import ListedTable
 from highwater_lab.template.parts import Parts, Scope, fixed_of
@@ -126,6 +127,7 @@ def _list_table(label: str, found: TemplateTable, parts: Parts) -> ListedTable:
         dialect=template.dialect,
         is_global=found.kind == "AWS::DynamoDB::GlobalTable",
         is_managed=parts.is_managed(found.stack.scope, found.table),
+        deployed=read_deployed(found, parts),
     )
 
 

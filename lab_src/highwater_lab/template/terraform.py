@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from highwater.core.names import TargetName
-from highwater_lab.template.document import Dialect, Environment, LeftOut, Template, TemplateError
+from highwater_lab.template.document import Dialect, Environment, LeftOut, Planned, Template, TemplateError
 from highwater_lab.template.references import Configuration, Resource, as_object
 from highwater_lab.template.unread import is_unread
 
@@ -90,7 +90,8 @@ def templates_of(where: str, body: dict[str, Any], *, is_prior: bool = False) ->
             f"{where}: has format_version {str(version)[:60]!r}; expected 1.x, as Terraform 1 writes it"
         )
     try:
-        return _Translation(where, _configuration(where, body, is_prior=is_prior)).templates()
+        templates = _Translation(where, _configuration(where, body, is_prior=is_prior)).templates()
+        return [replace(template, planned=dict(_planned(body))) for template in templates]
     except RecursionError as error:
         raise TemplateError(f"{where}: is nested too deeply to be a Terraform plan") from error
 
@@ -108,6 +109,25 @@ def _configuration(where: str, body: dict[str, Any], *, is_prior: bool) -> Confi
         f"{where}: has neither planned_values, as a plan has, nor values, as a state has; give what terraform show "
         "-json prints of a plan or a state"
     )
+
+
+def _planned(body: Mapping[str, Any]) -> Iterator[tuple[str, Planned]]:
+    """Yield the address of each resource that a plan changes, with what it does; nothing for a state.
+
+    Source: HashiCorp, "JSON Output Format", change representation, read 2026-11.
+    """
+    for each in _list(body.get("resource_changes")):
+        resource, change = as_object(each), as_object(as_object(each).get("change"))
+        if resource.get("deposed"):
+            continue
+        actions = tuple(str(action) for action in _list(change.get("actions")))
+        previous = resource.get("previous_address")
+        paths = tuple(_path_text(path) for path in _list(change.get("replace_paths")) if isinstance(path, list))
+        yield str(resource.get("address")), Planned(actions, previous if isinstance(previous, str) else None, paths)
+
+
+def _path_text(steps: list[Any]) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +281,7 @@ class _Translation:
         shared = {
             "TableName": _known(values.get("name")),
             "BillingMode": values.get("billing_mode"),
+            "DeletionProtectionEnabled": values.get("deletion_protection_enabled"),
             "WarmThroughput": _block(values.get("warm_throughput"), _WARM),
             **self._keys[resource.address].properties(),
         }
