@@ -128,8 +128,9 @@ class BufferedWrites(Construct):
         self._budget = budget or unique_name(self, most_characters=_LONGEST_BUDGET_NAME)
         visibility = _TIMEOUTS_OF_VISIBILITY * run + window
         subject = subject.seen_from(cdk.Stack.of(self))
-        # what is deleted here would be writes that somebody was told are safe
-        kept = cdk.RemovalPolicy.RETAIN
+        # what is deleted here would be writes that somebody was told are safe; queues of a first deploy that fails are
+        # empty
+        kept = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
         self._dead_letters = make_queue(self, "DeadLetters", removal_policy=kept)
         self._queue = make_queue(
             self,

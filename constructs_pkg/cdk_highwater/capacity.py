@@ -383,13 +383,13 @@ class TableCapacity(Construct):
         return floors
 
     def _add_aftermath(self) -> cdk.CfnResource:
-        """Create the custom resource that sets floors after a rollback, and lowers capacity after the targets are gone.
+        """Create the custom resource that sets floors after a rollback, and reports the capacity that stays on removal.
 
         After an update in express mode, which is not rolled back, it sets the floors too.
 
         CloudFormation must update it before any target, so that it takes part in every rollback that resets a target.
         It exists for plans without windows too, because the plan to which a deploy is rolled back may have windows. A
-        deletion deletes it after the targets, when no scheduled action can raise capacity any more.
+        deletion deletes it after the targets, when no scheduled action can change capacity any more.
         """
         function = DeploymentFunction.of(self._stack)
         permissions = function.allow_floors(self._subject)

@@ -16,7 +16,7 @@ from cdk_highwater.iam import (
     invoking,
     path_arns,
     reading_status,
-    reading_targets_and_metrics,
+    reading_targets,
     setting_bounds,
 )
 from cdk_highwater.nag import (
@@ -102,7 +102,7 @@ class DeploymentFunction(Construct):
             acknowledge(self, role_rules(self._stack, [region]))
 
         def statements() -> list[iam.PolicyStatement]:
-            setting = [reading_targets_and_metrics(), *setting_bounds(self._stack, region)]
+            setting = [reading_targets(), *setting_bounds(self._stack, region)]
             # the function continues in other invocations while an index is being built or a deploy is rolled back
             itself = invoking(self._function.function_arn)
             return setting if region is not None else [*setting, reading_status(self._stack), itself]

@@ -62,10 +62,9 @@ def wakes_arn(stack: cdk.Stack, group: str) -> str:
     return stack.format_arn(service="scheduler", resource="schedule", resource_name=f"{group}/*")
 
 
-def reading_targets_and_metrics() -> iam.PolicyStatement:
-    """Allow reading scalable targets and metrics. These actions do not support resource-level permissions."""
-    actions = ["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"]
-    return iam.PolicyStatement(actions=actions, resources=["*"])
+def reading_targets(*others: str) -> iam.PolicyStatement:
+    """Allow reading scalable targets, and *others* of the actions that do not support resource-level permissions."""
+    return iam.PolicyStatement(actions=["application-autoscaling:DescribeScalableTargets", *others], resources=["*"])
 
 
 def invoking(function_arn: str) -> iam.PolicyStatement:

@@ -24,7 +24,7 @@ from cdk_highwater.iam import (
     TABLE_ACTIONS,
     invoking,
     reading_plans,
-    reading_targets_and_metrics,
+    reading_targets,
     scaling_tagged_tables,
     setting_bounds,
 )
@@ -86,7 +86,7 @@ class ScalerFunction(Construct):
             log_group_name=f"{LOG_GROUPS_PREFIX}{unique_name(self, most_characters=200)}",
         )
         regions = () if tagged is None else tuple(tagged.regions)
-        self._allow(reading_plans(self._stack, scaler_name), reading_targets_and_metrics())
+        self._allow(reading_plans(self._stack, scaler_name), reading_targets("cloudwatch:GetMetricData"))
         self._allow(*setting_bounds(self._stack))
         for region in regions:
             self._allow_region(region)

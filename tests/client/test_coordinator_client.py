@@ -153,6 +153,12 @@ def test_caller_that_lambda_turns_away_is_told_what_it_lacks(server: Server, tex
     assert str(refused.value) == (
         f"the caller may not send requests to {server.url}; give it grant_boost in the CDK app, and deploy"
     )
+    server.answers = [(403, {"Message": text})]
+    with pytest.raises(BoostRefusedError) as refused:
+        _client(server).wake("orders")
+    assert str(refused.value) == (
+        f"the caller may not send requests to {server.url}; give it grant_pulse in the CDK app, and deploy"
+    )
 
 
 def test_boost_that_gets_nothing_is_refused_with_what_limits_it(server: Server) -> None:

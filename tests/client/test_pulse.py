@@ -208,7 +208,8 @@ def test_table_that_the_process_may_not_tell_of_is_left_alone_for_longer_and_lon
     # a quarter less or more, and a second, as the clock goes in seconds here
     for rest, seconds in zip(rests, (15, 30, 60, 120, 240, 480, 900, 900, 900), strict=True):
         assert 0.75 * seconds <= rest <= 1.25 * seconds + 1
-    why = f"An error occurred ({code}) when calling the UpdateItem operation: no"
+    fix = "; give it grant_pulse in the CDK app, and deploy" if code == "AccessDeniedException" else ""
+    why = f"An error occurred ({code}) when calling the UpdateItem operation: no{fix}"
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert {re.sub(r"\d+ seconds", "N seconds", warning) for warning in warnings} == {
         f"no pulses of orders for N seconds: {why}"

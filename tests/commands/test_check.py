@@ -65,6 +65,21 @@ def test_findings_of_a_stage_are_printed_and_an_error_is_status_1(command: Comma
     }
 
 
+def test_what_an_app_prints_goes_to_standard_error(command: Command, tmp_path: Path) -> None:
+    printed = 'import sys\nprint("stage: prod")\nprint("no VPC", file=sys.stderr)\nprint("synthesized")\n'
+    (tmp_path / "app.py").write_text(printed + APP)
+    done = command("check", "app.py", "--json")
+    assert (done.returncode, done.stderr) == (1, "stage: prod\nno VPC\nsynthesized\n")
+    assert [each["where"] for each in json.loads(done.stdout)["findings"]] == ["Prod/Shop/Jobs"]
+    (tmp_path / "app.py").write_text(printed + "sys.exit('no account')\n")
+    failed = command("check", "app.py")
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert failed.stderr == (
+        "stage: prod\nno VPC\nsynthesized\nno account\n"
+        "highwater check: app.py: fails when it runs: no account; run it by itself: python app.py\n"
+    )
+
+
 def test_context_of_files_and_options_reaches_the_app(command: Command, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(APP)
     (tmp_path / "cdk.json").write_text('{"app": "python app.py", "context": {"units": "4000"}}')
@@ -118,7 +133,10 @@ def test_misuse_is_told_in_one_line(command: Command, tmp_path: Path, arguments:
     (tmp_path / "empty").mkdir()
     (tmp_path / "silent.py").write_text("")
     (tmp_path / "broken.py").write_text("import nothing\n")
-    assert refused(command("check", *arguments)) == f"highwater check: {said}"
+    # an app that fails prints its own traceback before
+    done = command("check", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == f"highwater check: {said}"
 
 
 def test_context_file_that_cannot_be_read_is_told(command: Command, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def arn(service: str, resource: str) -> dict[str, list[object]]:
 # what a function may do that sets floors, beside changing its tables
 BOUNDS_STATEMENTS: list[dict[str, Any]] = [
     {
-        "Action": ["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"],
+        "Action": "application-autoscaling:DescribeScalableTargets",
         "Effect": "Allow",
         "Resource": "*",
     },

@@ -397,7 +397,7 @@ def test_capacity_of_the_cdk_is_told_from_that_of_the_library() -> None:
     stack = new_stack()
     scalable_table(stack, read=dynamodb.Capacity.fixed(5))
     assert messages(stack, "error") == [
-        "Shop/Jobs: table read: got aws_cdk.aws_dynamodb.Capacity, allowed: a Capacity; give "
+        "Shop/Jobs: table read: got aws_cdk.aws_dynamodb.Capacity, allowed: a cdk_highwater.Capacity; give "
         "Capacity.autoscaled(min_capacity=, max_capacity=) or Capacity.fixed(units=) [highwater:capacityMissing]"
     ]
 

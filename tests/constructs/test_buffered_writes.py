@@ -51,7 +51,8 @@ def test_queues_keep_messages_for_two_weeks_encrypted_and_are_kept_with_the_writ
     for queue in _queues(view):
         assert queue["Properties"]["SqsManagedSseEnabled"] is True
         assert queue["Properties"]["MessageRetentionPeriod"] == 14 * 86_400
-        assert queue["DeletionPolicy"] == "Retain"
+        assert queue["UpdateReplacePolicy"] == "Retain"
+        assert queue["DeletionPolicy"] == "RetainExceptOnCreate", "a first deploy that fails leaves two empty queues"
     refusals = [
         statement
         for policy in _own(view, "AWS::SQS::QueuePolicy").values()

@@ -75,7 +75,12 @@ def test_role_may_do_exactly_this() -> None:
             "Effect": "Allow",
             "Resource": [arn("ssm", f"parameter/highwater/plans/{_scaler_name(_view())}{end}") for end in ("", "/*")],
         },
-        *BOUNDS_STATEMENTS,
+        {
+            "Action": ["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"],
+            "Effect": "Allow",
+            "Resource": "*",
+        },
+        *BOUNDS_STATEMENTS[1:],
         {"Action": "sqs:SendMessage", "Effect": "Allow"},
         {"Action": ["dynamodb:DescribeTable", "dynamodb:UpdateTable"], "Effect": "Allow"},
         {"Action": "lambda:InvokeFunction", "Effect": "Allow"},

@@ -44,8 +44,8 @@ from tests.core.plans_to_check import (
 )
 
 CAPACITY = (
-    "allowed: a Capacity; give Capacity.autoscaled(min_capacity=, max_capacity=) or Capacity.fixed(units=) "
-    "[highwater:capacityMissing]"
+    "allowed: a cdk_highwater.Capacity; give Capacity.autoscaled(min_capacity=, max_capacity=) or "
+    "Capacity.fixed(units=) [highwater:capacityMissing]"
 )
 COOLDOWN = (
     "allowed: whole seconds, 0 or more; give a timedelta, e.g. timedelta(seconds=60) [highwater:cooldownOutOfRange]"

@@ -17,10 +17,6 @@ def test_at_least_takes_the_higher_of_each_dimension() -> None:
     assert BUSY_READS.at_least(BUSY_WRITES) == BUSY_WRITES.at_least(BUSY_READS) == Units(read=31, write=23)
 
 
-def test_at_most_takes_the_lower_of_each_dimension() -> None:
-    assert BUSY_READS.at_most(BUSY_WRITES) == Units(read=14, write=12)
-
-
 def test_units_of_a_dimension_are_its_own() -> None:
     assert (BUSY_READS.of(Dimension.READ), BUSY_READS.of(Dimension.WRITE)) == (31, 12)
 

@@ -13,8 +13,8 @@ from highwater.handlers.coordinator.call import Call, RefusedError, read_boost_e
 from tests.handlers.boost_world import LOADER, World
 
 ROOT = "arn:aws:iam::123456789012:root"
-FIX = "assume a role that has grant_boost"
-ONLY = "only roles and users may boost, and the caller is"
+FIX = "assume a role that has grant_boost or grant_pulse"
+ONLY = "only roles and users may boost or pulse, and the caller is"
 ARN = "arn:aws:sts::123456789012:assumed-role/Loader/root"
 
 

@@ -240,7 +240,10 @@ def test_fleet_that_asks_for_help_has_the_scaler_look_at_once() -> None:
     world.stage.advance(SECOND)
     world.ask("pulse", SMALL)
     assert "GetMetricData" in world.stage.wire.operations
-    assert "may not boost orders" in world.refusal("pulse", Caller("123456789012:role/Stranger"))[1]
+    assert world.refusal("pulse", Caller("123456789012:role/Stranger")) == (
+        403,
+        "123456789012:role/Stranger may not pulse orders; give it grant_pulse in the CDK app, and deploy",
+    )
     assert "no such table here; the coordinator has: orders; add" in world.refusal("pulse", table="unknown")[1]
 
 

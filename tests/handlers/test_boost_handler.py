@@ -32,7 +32,10 @@ def test_refusal_is_an_answer_in_json(capsys: pytest.CaptureFixture[str]) -> Non
     answer = handler(request_of(LIST, ROOT), None)
     assert (answer["statusCode"], json.loads(answer["body"])) == (
         403,
-        {"error": f"only roles and users may boost, and the caller is {ROOT}; assume a role that has grant_boost"},
+        {
+            "error": f"only roles and users may boost or pulse, and the caller is {ROOT}; assume a role that has "
+            "grant_boost or grant_pulse"
+        },
     )
     published = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (published["service"], published["BoostsRefused"]) == ("nightly", [1])

@@ -58,7 +58,6 @@ def _serve(event: dict[str, Any], bench: Bench | None = None, seconds: float = 9
     clients: dict[str, Any] = {
         "dynamodb": lambda _: reached.wired_dynamodb,
         "autoscaling": lambda _: reached.wired_autoscaling,
-        "cloudwatch": lambda _: reached.cloudwatch,
         "stacks": lambda: reached.stacks,
     }
     deployment.Deployment(**(clients | edges)).serve(event, Patience(lambda: seconds, lambda _: None))
@@ -179,19 +178,29 @@ def test_handler_when_an_error_has_no_text_answers_its_kind(server: CloudFormati
     assert server.answers[0]["Reason"] == "RuntimeError"
 
 
-@pytest.mark.parametrize("kind", [deployment.AFTERMATH_TYPE, deployment.SCALED_TYPE])
+_UNREADABLE = "the plan cannot be read, so nothing is changed: "
+
+
 @pytest.mark.parametrize(
-    ("plan", "reason"),
+    ("kind", "plan", "reason"),
     [
-        (PLAN, "the table does not exist any more"),
-        ('{"version":2}', "the plan cannot be read, so nothing is changed: ValueError: plan has version 2, this code "
-        "reads 1; deploy both again"),
-        ("[]", "the plan cannot be read, so nothing is changed: AttributeError: 'list' object has no attribute 'get'"),
-        ("[" * 100_000, "the plan cannot be read, so nothing is changed: RecursionError: maximum recursion depth "
-        "exceeded while decoding a JSON array from a unicode string"),
+        (deployment.AFTERMATH_TYPE, PLAN, "the table does not exist any more"),
+        (deployment.SCALED_TYPE, PLAN, "the table does not exist any more"),
+        (
+            deployment.SCALED_TYPE,
+            '{"version":2}',
+            f"{_UNREADABLE}ValueError: plan has version 2, this code reads 1; deploy both again",
+        ),
+        (deployment.SCALED_TYPE, "[]", f"{_UNREADABLE}AttributeError: 'list' object has no attribute 'get'"),
+        (
+            deployment.SCALED_TYPE,
+            "[" * 100_000,
+            f"{_UNREADABLE}RecursionError: maximum recursion depth exceeded while decoding a JSON array from a unicode "
+            "string",
+        ),
     ],
-    ids=["no-table", "version", "list", "deep"],
-)  # fmt: skip
+    ids=["no-table", "no-scaled-table", "version", "list", "deep"],
+)
 def test_handler_when_deleted_never_fails_for_what_is_gone_or_cannot_be_read(
     server: CloudFormation, kind: str, plan: str, reason: str
 ) -> None:

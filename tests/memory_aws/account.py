@@ -75,7 +75,6 @@ class Account:
         units: Likewise of single targets.
         surges: Units that targets consumed in single minutes.
         throttles: Requests of targets that were throttled in single minutes.
-        lacks_metrics: Whether CloudWatch has no datapoints.
         roles: The roles of the functions, by the names `deployment` and `scaler`.
         wrap: Stands in front of each client of the function for deploys.
         scaler_name: The name that the scaler's function was given.
@@ -95,7 +94,6 @@ class Account:
     units: dict[TargetName, int] = field(default_factory=dict)
     surges: dict[TargetName, dict[int, int]] = field(default_factory=dict)
     throttles: dict[TargetName, dict[int, int]] = field(default_factory=dict)
-    lacks_metrics: bool = False
     roles: dict[str, Role] = field(default_factory=lambda: {"deployment": Role(), "scaler": Role()})
     waiting: list[tuple[str, Document]] = field(default_factory=list)
     answers: list[tuple[Document, EventOutcome]] = field(default_factory=list)
@@ -142,7 +140,6 @@ class Account:
         deployment = Deployment(
             dynamodb=lambda _: self.wrap(tables),
             autoscaling=lambda _: self.wrap(targets),
-            cloudwatch=lambda _: self.wrap(Metrics(self, allowed)),
             ssm=lambda: self.wrap(Parameters(self, allowed)),
             stacks=lambda: self.wrap(Stacks(self, allowed)),
             answer=lambda event, outcome: self.answers.append((event, outcome)),

@@ -17,7 +17,6 @@ ACTIONS = (
     "application-autoscaling:DescribeScalableTargets",
     "application-autoscaling:RegisterScalableTarget",
     "cloudformation:DescribeStacks",
-    "cloudwatch:GetMetricData",
     "dynamodb:DescribeTable",
     "dynamodb:ListTagsOfResource",
     "dynamodb:TagResource",

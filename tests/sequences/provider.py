@@ -37,13 +37,13 @@ class AccountProvider:
     Attributes:
         account: Where the resources are.
         failures: Answers FAILED, with what was asked.
-        left: Answers to deletions that tell of something left.
+        lowered: Capacity that tables lost when nothing scaled them any longer.
         seconds_each: How long each operation takes. The scaler runs after it, unless it takes no time.
     """
 
     account: Account
     failures: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
+    lowered: list[str] = field(default_factory=list)
     seconds_each: int = 0
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
     _status: str = ""
@@ -108,7 +108,14 @@ class AccountProvider:
     def _delete(self, logical_id: str, kind: str, physical_id: str, properties: Document) -> None:
         account = self.account
         if kind.startswith("Custom::"):
+            before = self._granted(properties["TableName"])
             self._ask("Delete", logical_id, kind, properties, None, physical_id)
+            after = self._granted(properties["TableName"])
+            # the targets are deleted before it, so what it does not lower stays
+            if kind == AFTERMATH_TYPE:
+                self.lowered += [
+                    f"{key} from {units} to {after[key]}" for key, units in before.items() if after[key] < units
+                ]
         elif kind == _TABLE:
             self._delete_table(physical_id)
         elif kind == _TARGET:
@@ -128,6 +135,15 @@ class AccountProvider:
             account.scaler = None
         elif kind == _FUNCTION and logical_id.startswith(_DEPLOYMENT):
             account.waiting = [(function, event) for function, event in account.waiting if function != "deployment"]
+
+    def _granted(self, name: str) -> dict[str, int]:
+        """The capacity that a table and its indexes have, or are about to have; nothing of a table that is gone."""
+        table = self.account.tables.get(name)
+        return {
+            f"{name} {index} {dimension}": control.granted[dimension]
+            for index, control in (table.resources.items() if table is not None else ())
+            for dimension in Dimension
+        }
 
     def _put(self, kind: str, logical_id: str, properties: Document) -> None:
         account = self.account
@@ -200,8 +216,6 @@ class AccountProvider:
         if not outcome.ok:
             self.failures.append(f"{request} of {logical_id}: {outcome.reason}")
             raise FailedError(outcome.reason)
-        if request == "Delete" and ("more than needed" in outcome.reason or "is left as it is" in outcome.reason):
-            self.left.append(outcome.reason)
 
 
 def _target(properties: Document) -> TargetName:

@@ -33,8 +33,6 @@ _HOUR = 3600
 # Units a second that each table and index consumes all the time: less than any floor.
 CONSUMED = 3
 _LATE_IN_THE_HOUR = 57 * 60
-# The capacity for what every table consumes, at 70 %.
-_FOR_TRAFFIC = -(-CONSUMED * 100 // 70)
 # A deploy of a change has some ten operations, the first one forty.
 _FAILURES = st.none() | st.integers(0, 10) | st.integers(0, 40)
 _SECONDS_EACH = st.sampled_from([0, 0, 20, 61])
@@ -68,9 +66,8 @@ class Sequences(RuleBasedStateMachine):
         self.stack = Stack(self.provider)
         self.account.stack_status = lambda: self.stack.status
         self.declared: dict[str, str | None] = {ORDERS: None, LEGACY: None}
-        # by the name that DynamoDB knows a table by: its last plan, and plans of deploys that failed since
+        # the last plan of a table, by the name that DynamoDB knows it by
         self.plans: dict[str, Plan] = {}
-        self.attempted: dict[str, list[Plan]] = {}
         # targets of which somebody set the floor by hand
         self.edited: set[TargetName] = set()
 
@@ -88,9 +85,6 @@ class Sequences(RuleBasedStateMachine):
             self.declared = wanted
         else:
             assert fails_at is not None, f"nothing was in the way: {failure}"
-            for table, physical in self.names().items():
-                if (name := wanted[table]) is not None:
-                    self.attempted.setdefault(physical, []).append(_synthesized(name).plan)
         self.turn()
         if failure is None:
             # what had to wait for an index is raised by now
@@ -170,6 +164,8 @@ class Sequences(RuleBasedStateMachine):
         Sequences.steps_taken += 1
         # nothing that CloudFormation asked for failed, a deletion least of all: that would keep the whole stack
         assert not self.provider.failures, self.provider.failures
+        # leaving never takes a table below what it had
+        assert not self.provider.lowered, self.provider.lowered
         names = self.names()
         for table, name in self.declared.items():
             if name is not None:
@@ -177,8 +173,6 @@ class Sequences(RuleBasedStateMachine):
                 self._check_floors(names[table], name)
         for name in list(self.account.tables):
             self._check_marks(name)
-            if name not in names.values() or (self.declared[LEGACY] is None and name == names.get(LEGACY)):
-                self._check_price(name)
             if name not in names.values():
                 # somebody deletes what was retained
                 del self.account.tables[name]
@@ -247,22 +241,6 @@ class Sequences(RuleBasedStateMachine):
                 found = table.resources[mark["index"]].mark_to_come
                 low = [each for each in Dimension if found[each] < mark[each]]
                 assert not low, f"{table.name} {mark['index']} has marks {found}, not {mark}"
-
-    def _check_price(self, name: str) -> None:
-        """What nothing scales any longer has its base floors, or CloudFormation was told what it costs."""
-        if name not in self.plans or any(
-            f"of {name} stays" in told or f"of {name} is left" in told for told in self.provider.left
-        ):
-            return
-        table = self.account.tables[name]
-        plans = [self.plans[name], *self.attempted.get(name, [])]
-        least = {target.key: _FOR_TRAFFIC for target in self.plans[name].targets()}
-        for target in (target for plan in plans for target in plan.targets() if target.key in least):
-            least[target.key] = max(least[target.key], bounds_with(target, ()).min)
-        for (index, dimension), most in least.items():
-            if index in table.resources:
-                units = table.resources[index].granted[dimension]
-                assert units <= most, f"{name} {index} {dimension} is left at {units}, not {most}"
 
     def _is_unchanged(self, name: TargetName, wanted: dict[str, str | None]) -> bool:
         """Whether a deploy leaves a target's table as it was declared before."""

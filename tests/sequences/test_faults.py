@@ -163,10 +163,11 @@ class Run:
             self.account.serve_waiting()
 
     def check(self) -> None:
-        """Nothing is provisioned at a mark's price."""
+        """Nothing is provisioned at a mark's price, and nothing is lowered."""
         table = self.account.tables["orders"]
         for index, control in table.resources.items():
             assert control.granted[Dimension.WRITE] not in (300, _MARK), f"{index} is left at its mark"
+            assert control.granted[Dimension.WRITE] >= 140, f"{index} has less than before"
 
 
 @pytest.mark.parametrize("kind", KINDS)

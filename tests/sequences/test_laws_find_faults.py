@@ -32,11 +32,6 @@ def _scaler_goes(story: Sequences) -> None:
     told.test_scaler_that_goes_without_its_tables_leaves_floors_as_planned(story, is_open=False)
 
 
-def _destroy(story: Sequences) -> None:
-    story.deploy(None, "marked", None, 0)
-    story.destroy(by_hand=False)
-
-
 # The kind of request, whether it is what goes on after the answer, the story, and what the law says.
 @pytest.mark.parametrize(
     ("kind", "request_type", "is_answered", "tell", "finding"),
@@ -48,14 +43,6 @@ def _destroy(story: Sequences) -> None:
             _join,
             "table/OrdersA9B65338-1 read has Bounds(min=90, max=900), not Bounds(min=7, max=900)",
             id="floors-after-a-rollback",
-        ),
-        pytest.param(
-            deployment.AFTERMATH_TYPE,
-            "Delete",
-            False,
-            _destroy,
-            "LegacyFA07BB5D-0 None read is left at 9, not 7",
-            id="capacity-at-the-base-floor",
         ),
         pytest.param(
             deployment.FLOORS_TYPE,

@@ -44,6 +44,8 @@ def check_command(app: Path, pairs: Sequence[str], strict: bool, as_json: bool) 
     highwater check app.py --strict -c stage=prod
     highwater check cdk.out
 
+    What the app prints itself goes to standard error.
+
     Exit status: 0 fine, 1 a finding is an error, or with --strict a warning; 2 misuse, or an app that fails.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     given = _context(pairs)
@@ -102,25 +104,35 @@ def _synthesized(app: Path, context: dict[str, Any]) -> list[SynthFinding]:
             "CDK_CONTEXT_JSON": json.dumps(context),
             # the CDK's own rules for templates take most of a synth, and are not what is asked for
             "CDK_VALIDATION": "false",
-            "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "true",
+            "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
+            # so that what is printed to both streams stays in its order
+            "PYTHONUNBUFFERED": "1",
         }
         try:
             done = subprocess.run(
                 [sys.executable, str(app)],
                 env=os.environ | variables,
                 stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
                 check=False,
                 timeout=_SYNTH_SECONDS,
             )
         except subprocess.TimeoutExpired as late:
+            _pass_on(late.stdout)
             raise Misuse(f"{app}: has not ended after {_SYNTH_SECONDS} seconds; run it by itself") from late
+        printed = _pass_on(done.stdout)
         if done.returncode != 0:
-            lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+            lines = [line.strip() for line in printed.splitlines() if line.strip()]
             said = lines[-1] if lines else f"exit status {done.returncode}"
             raise Misuse(f"{app}: fails when it runs: {said}; run it by itself: python {app}")
         if not (Path(folder) / "manifest.json").exists():
             raise Misuse(f"{app}: wrote no cloud assembly; end it with app.synth(), and give App no outdir")
         return read_findings(Path(folder))
+
+
+def _pass_on(output: bytes | None) -> str:
+    """Print what an app printed to standard error, and return it."""
+    text = (output or b"").decode(errors="replace")
+    click.echo(text, nl=False, err=True)
+    return text

@@ -29,8 +29,8 @@ _GLOBAL = (
     "deploy: add the code below. CloudFormation keeps the scalable targets of a global table, and changes their bounds",
 )
 _BACK = (
-    "back: remove manage_capacity and deploy, which lowers the capacity to the base floors, or to the need of the last "
-    "quarter of an hour; then add auto_scale_... again and deploy. In between nothing scales the table"
+    "back: remove manage_capacity and deploy. The capacity stays as it is, and nothing scales it; then add "
+    "auto_scale_... again and deploy"
 )
 _BACK_FIXED = "back: remove manage_capacity and deploy. The capacity stays as it is, and nothing scales it"
 _BACK_GLOBAL = (

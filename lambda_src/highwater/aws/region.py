@@ -52,11 +52,6 @@ class StackState:
     updated: str
     is_express: bool
 
-    @property
-    def is_rolled_back(self) -> bool:
-        """Whether its last operation failed, and what it created is deleted or was."""
-        return self.status.startswith(("ROLLBACK_", "UPDATE_ROLLBACK_"))
-
 
 def read_stack(cloudformation: CloudFormationClient, stack_id: str) -> StackState:
     """Read the state of a stack."""

@@ -100,9 +100,9 @@ def _run() -> int:
         say(f"{where}: {' '.join(misuse.format_message().split())}", err=True)
     except click.Abort:
         return _INTERRUPTED
-    except SystemExit:
-        # click exits with this status when the reader has closed the pipe
-        return _BROKEN_PIPE
+    except SystemExit as ended:
+        # click exits with 0 after a shell's completion, and with 1 when the reader has closed the pipe
+        return 0 if ended.code == 0 else _BROKEN_PIPE
     except OSError:
         raise
     except Exception as unforeseen:

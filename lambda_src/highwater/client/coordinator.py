@@ -51,6 +51,8 @@ _LONGEST_PAUSE_SECONDS: Final = 16.0
 # No request was sent: the network has no way to the URL.
 _NO_WAY: Final = (ConnectTimeoutError, EndpointConnectionError, ProxyConnectionError)
 _NEITHER_WAY: Final = "the coordinator's URL cannot be reached, and no event can be put"
+# What to do for a caller that may not pulse.
+GIVE_PULSE: Final = "give it grant_pulse in the CDK app, and deploy"
 
 
 class BoostError(HighwaterError):
@@ -174,7 +176,7 @@ class CoordinatorClient:
                 return document
             why = str(document.get("error") or document.get("Message") or document.get("message") or f"status {status}")
             if status != 429 and status < 500:
-                raise BoostRefusedError(status, self._why_refused(status, why))
+                raise BoostRefusedError(status, self._why_refused(action, status, why))
         raise CoordinatorUnavailableError(f"the coordinator at {self.url} does not answer: {why}") from last
 
     def wake(self, table: str) -> None:
@@ -302,8 +304,9 @@ class CoordinatorClient:
             document = {}
         return answer.status_code, document if isinstance(document, dict) else {}
 
-    def _why_refused(self, status: int, why: str) -> str:
+    def _why_refused(self, action: str, status: int, why: str) -> str:
         # This 403 is Lambda's own, whose message goes on with a link; the coordinator's own name the job or the table.
         if status == 403 and why.startswith("Forbidden"):
-            return f"the caller may not send requests to {self.url}; give it grant_boost in the CDK app, and deploy"
+            fix = GIVE_PULSE if action == "pulse" else "give it grant_boost in the CDK app, and deploy"
+            return f"the caller may not send requests to {self.url}; {fix}"
         return why

@@ -20,6 +20,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from highwater.client.coordinator import (
+    GIVE_PULSE,
     BackOff,
     BoostError,
     BoostRefusedError,
@@ -376,8 +377,10 @@ class Pulse:
             # one that cannot find the coordinator leaves the election to others
             is_asking = not self._search.is_resting(now) and fleet.is_asking(slot)
         except ClientError as error:
-            if error.response.get("Error", {}).get("Code") in ("AccessDeniedException", "ResourceNotFoundException"):
-                self._leave_alone(table, self._standing(table).denied, str(error))
+            code = error.response.get("Error", {}).get("Code")
+            if code in ("AccessDeniedException", "ResourceNotFoundException"):
+                fix = f"; {GIVE_PULSE}" if code == "AccessDeniedException" else ""
+                self._leave_alone(table, self._standing(table).denied, f"{error}{fix}")
             else:
                 self._keep(table, amounts, error)
         except (BotoCoreError, BoostError) as error:

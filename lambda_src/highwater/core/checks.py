@@ -192,7 +192,7 @@ def capacity_findings(plan: Plan) -> Iterator[Finding]:
                 "capacityMissing",
                 label,
                 shown(capacity),
-                "a Capacity",
+                "a cdk_highwater.Capacity",
                 "give Capacity.autoscaled(min_capacity=, max_capacity=) or Capacity.fixed(units=)",
             )
             continue

@@ -32,10 +32,6 @@ class Units:
         """Return the higher of the two in each dimension."""
         return Units(max(self.read, other.read), max(self.write, other.write))
 
-    def at_most(self, other: Units) -> Units:
-        """Return the lower of the two in each dimension."""
-        return Units(min(self.read, other.read), min(self.write, other.write))
-
     def of(self, dimension: Dimension) -> int:
         """Return the units of one dimension."""
         return self.read if dimension is Dimension.READ else self.write

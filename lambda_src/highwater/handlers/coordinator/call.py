@@ -81,8 +81,8 @@ def read_request(event: dict[str, Any]) -> Call:
     caller = Caller.of_arn(identity) if isinstance(identity, str) else None
     if caller is None:
         who = identity or "not authenticated"
-        fix = "assume a role that has grant_boost"
-        raise RefusedError(403, f"only roles and users may boost, and the caller is {who}; {fix}")
+        fix = "assume a role that has grant_boost or grant_pulse"
+        raise RefusedError(403, f"only roles and users may boost or pulse, and the caller is {who}; {fix}")
     method = _member(event, "requestContext", "http", "method")
     if method != "POST":
         raise RefusedError(405, f"the method is {method}; allowed: POST")

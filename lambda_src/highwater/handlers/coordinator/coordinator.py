@@ -505,8 +505,9 @@ class Coordinator:
             return cap
         may = sorted({name for each in caps if each.caller == caller.name for name in each.tables or ()})
         has = f"; its grants are for {', '.join(may)}" if may and cap is None else ""
-        fix = "give it grant_boost in the CDK app, and deploy"
-        raise RefusedError(403, f"{caller.name} may not boost {table}{has}; {fix}")
+        act, grant = ("boost", "grant_boost") if to_boost else ("pulse", "grant_pulse")
+        fix = f"give it {grant} in the CDK app, and deploy"
+        raise RefusedError(403, f"{caller.name} may not {act} {table}{has}; {fix}")
 
     def _look(self, label: str, *, is_anew: bool = False, for_poll: bool = False) -> TableState:
         scaled = self._plan(label, is_anew=is_anew)

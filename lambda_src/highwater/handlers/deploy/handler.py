@@ -2,8 +2,9 @@
 
 It serves the custom resources `Custom::HighwaterFloors`, `Custom::HighwaterMarks`, `Custom::HighwaterAftermath` and
 `Custom::HighwaterScaled`. The third sets floors after a rollback, and after an update in express mode, which
-CloudFormation does not roll back; it lowers capacity after a table's targets were removed. The fourth invokes the
-scaler for a table right after a deploy, and resets floors to the plan's when the scaler is removed.
+CloudFormation does not roll back; after a table's targets were removed it reports the capacity that the table keeps.
+The fourth invokes the scaler for a table right after a deploy, and resets floors to the plan's when the scaler is
+removed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import boto3
 
 from highwater.aws import autoscaling, parameters, region, tables
-from highwater.aws.cloudwatch import client as cloudwatch_client
 from highwater.core.names import table_label
 from highwater.handlers.deploy import floors, marks, response, teardown
 from highwater.handlers.deploy.waiting import MAX_AWAITING_INVOCATIONS, Patience, TimeIsUpError
@@ -27,7 +27,6 @@ from highwater.handlers.deploy.waiting import MAX_AWAITING_INVOCATIONS, Patience
 if TYPE_CHECKING:
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
     from mypy_boto3_cloudformation import CloudFormationClient
-    from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_ssm import SSMClient
 
@@ -63,7 +62,6 @@ class Deployment:
     Attributes:
         dynamodb: Makes a client of DynamoDB in a region, `None` for the function's own.
         autoscaling: The same for Application Auto Scaling.
-        cloudwatch: The same for CloudWatch.
         ssm: Makes a client of Systems Manager.
         stacks: Makes a client of CloudFormation.
         answer: Sends CloudFormation the answer to an event.
@@ -72,7 +70,6 @@ class Deployment:
 
     dynamodb: Callable[[str | None], DynamoDBClient] = tables.client
     autoscaling: Callable[[str | None], ApplicationAutoScalingClient] = autoscaling.client
-    cloudwatch: Callable[[str | None], CloudWatchClient] = cloudwatch_client
     ssm: Callable[[], SSMClient] = parameters.client
     stacks: Callable[[], CloudFormationClient] = region.client
     answer: Callable[[dict[str, Any], response.EventOutcome], None] = response.answer
@@ -123,7 +120,7 @@ class Deployment:
         if event.get("HighwaterAnswered"):
             return self._raise_later(event, clients, patience)
         if event["RequestType"] == "Delete":
-            return response.success("nothing to undo: capacity is lowered once its targets are gone")
+            return response.success("nothing to undo: the table keeps its capacity")
         self._hand_over(event, patience)
         try:
             done = floors.assert_floors(table, properties["Plan"], *clients, patience)
@@ -215,7 +212,9 @@ class Deployment:
     def _aftermath(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome | None:
         client, stack, properties = self.stacks(), event["StackId"], event["ResourceProperties"]
         if event["RequestType"] == "Delete":
-            return self._lower_capacity(event, patience)
+            region = event["StackId"].split(":")[3]
+            table, client = properties["TableName"], self.dynamodb(None)
+            return response.success(teardown.leave_capacity(table, client, patience, region=region))
         if not event.get("HighwaterAnswered"):
             if event["RequestType"] != "Update":
                 return response.success(_NOTHING_TO_DO)
@@ -276,19 +275,6 @@ class Deployment:
         except (tables.TableRefusedError, TimeIsUpError) as refused:
             # the permission may have been part of the failed deploy, and be deleted
             logger.warning("the scaler's plan is left as it is: %s", refused)
-
-    def _lower_capacity(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome:
-        table, plan = event["ResourceProperties"]["TableName"], teardown.read_plan(event["ResourceProperties"]["Plan"])
-        clients = self.dynamodb(None), self.autoscaling(None), self.cloudwatch(None)
-        try:
-            is_rollback = floors.find_stack(self.stacks(), event["StackId"], patience).is_rolled_back
-        except (tables.TableRefusedError, TimeIsUpError):
-            # a deletion must not fail because its permission was deleted first
-            is_rollback = False
-        region = event["StackId"].split(":")[3]
-        return response.success(
-            teardown.lower_capacity(table, plan, *clients, patience, region=region, is_rollback=is_rollback)
-        )
 
     def _scaled(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome:
         properties = event["ResourceProperties"]
