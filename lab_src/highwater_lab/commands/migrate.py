@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from highwater.core import Dimension
-from highwater_lab.commands.options import Misuse, Pairs, check_places, misuse_of_errors
+from highwater_lab.commands.options import Misuse, check_places, misuse_of_errors, parameters_options
 from highwater_lab.recommend.code import managed_code_of
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.template import ListedTable, is_plan, list_tables, load_templates
@@ -73,6 +73,8 @@ def migration_of(table: ListedTable) -> Migration:
     setup = table.setup
     if setup is None:
         return Migration(table.name, f"cannot be read: {table.problem}")
+    if table.dialect.words:
+        return Migration(table.name, "is of a Terraform plan, and manage_capacity is for apps of the CDK")
     if table.is_managed:
         return Migration(table.name, "Highwater manages its capacity already")
     if setup.is_on_demand:
@@ -118,11 +120,9 @@ def _notes(setup: TableSetup) -> Iterator[str]:
 @click.command("migrate", short_help="Plan how existing tables come under manage_capacity.")
 @click.argument("template", type=_path)
 @click.option("--table", help="Only this table: its construct's path or any end of it, logical id, or name.")
-@click.option(
-    "--parameter", "parameters", type=Pairs("NAME=VALUE"), multiple=True, help="Value of a template parameter."
-)
+@parameters_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
-def migrate_command(template: Path, table: str | None, parameters: tuple[tuple[str, str], ...], as_json: bool) -> None:
+def migrate_command(template: Path, table: str | None, parameters: Mapping[str, str], as_json: bool) -> None:
     """Plan how the tables of TEMPLATE, a cdk.out folder or a template, come under Highwater's manage_capacity.
 
     For each table: what scales it now, the deploys in their order with what owns the scalable targets meanwhile, the
@@ -141,7 +141,7 @@ def migrate_command(template: Path, table: str | None, parameters: tuple[tuple[s
             "highwater recommend --code hcl prints tables with their scaling"
         )
     with misuse_of_errors():
-        listed = list_tables(load_templates(template), dict(parameters))
+        listed = list_tables(load_templates(template), parameters)
     chosen = [each for each in listed if table is None or each.is_called(table)]
     if not chosen:
         names = ", ".join(each.name for each in listed) or "none"

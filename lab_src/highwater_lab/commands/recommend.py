@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -19,9 +20,9 @@ from highwater.core.plan.windows import DAYS, parse_days
 from highwater.core.scaler import ScalerSettings
 from highwater_lab.commands.options import (
     Finite,
-    Pairs,
     check_places,
     misuse_of_errors,
+    parameters_options,
     progress_bar,
     timezone_option,
 )
@@ -51,9 +52,7 @@ _path = click.Path(path_type=Path)
     "Terraform plan.",
 )
 @click.option("--table", help="The template's table: its construct's path or its address or any end of them, or name.")
-@click.option(
-    "--parameter", "parameters", type=Pairs("NAME=VALUE"), multiple=True, help="Value of a template parameter."
-)
+@parameters_options
 @click.option(
     "--max-throttled",
     type=Finite(0, 100),
@@ -91,7 +90,7 @@ def recommend_command(
     source: TrafficSource,
     template: Path | None,
     table: str | None,
-    parameters: tuple[tuple[str, str], ...],
+    parameters: Mapping[str, str],
     max_throttled: float,
     timezone: str,
     table_quota: int,
@@ -116,14 +115,16 @@ def recommend_command(
     Exit status: 0 fine, 1 no plan is within the limit, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     if template is None:
-        refuse_options({"--table": table, "--parameter": parameters}, "without --template", "the table of a template")
+        refuse_options(
+            {"--table": table, "--parameter or --parameters": parameters},
+            "without --template",
+            "the table of a template",
+        )
     check_places({"--template": template, **source.inputs}, {"--save": source.save, "--html": html, "--png": png})
     with misuse_of_errors():
         setup = None
         if template is not None:
-            setup = find_table(
-                load_templates(template), name=table, likely=source.live_table, parameters=dict(parameters)
-            )
+            setup = find_table(load_templates(template), name=table, likely=source.live_table, parameters=parameters)
         traffic = source.read_traffic(likely_table=table)
         has_vector_indexes = source.has_vector_indexes()
         prices = source.load_prices(setup.region if setup else None)

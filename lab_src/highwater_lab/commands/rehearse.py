@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -18,6 +19,7 @@ from highwater_lab.commands.options import (
     Pairs,
     check_places,
     misuse_of_errors,
+    parameters_options,
     progress_bar,
 )
 from highwater_lab.commands.rehearse_app import FORMATS, refuse_options, run_for_app
@@ -51,9 +53,7 @@ _path = click.Path(path_type=Path)
 @click.option(
     "--table", help="The template's table: its construct's path or its address or any end of them, logical id, or name."
 )
-@click.option(
-    "--parameter", "parameters", type=Pairs("NAME=VALUE"), multiple=True, help="Value of a template parameter."
-)
+@parameters_options
 @click.option(
     "--target",
     "targets",
@@ -160,7 +160,7 @@ def rehearse_command(
     is_all: bool,
     against: str | None,
     table: str | None,
-    parameters: tuple[tuple[str, str], ...],
+    parameters: Mapping[str, str],
     targets: tuple[tuple[str, str], ...],
     compare: str,
     boosts: tuple[PlannedBoost, ...],
@@ -237,7 +237,7 @@ def rehearse_command(
             limits,
             against=against,
             table=table,
-            parameters=dict(parameters),
+            parameters=parameters,
             cheapest_within=cheapest_within,
             form="json" if as_json else form,
             page=html,
@@ -268,7 +268,7 @@ def rehearse_command(
                 traffic,
                 table=table,
                 likely_table=source.live_table,
-                parameters=dict(parameters),
+                parameters=parameters,
                 targets=dict(targets),
                 compare=[name.strip() for name in compare.split(",")] if compare else [],
                 boosts=boosts,
