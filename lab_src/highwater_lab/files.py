@@ -30,7 +30,7 @@ def read_file(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def decode(content: bytes) -> str:
+def decode_text(content: bytes) -> str:
     """Return the text of bytes in UTF-8 or UTF-16, with or without a byte order mark; raises `UnicodeDecodeError`."""
     encoding = _BYTE_ORDERS.get(content[:2], "utf-8-sig")
     if encoding == "utf-8-sig" and len(content) > 1 and b"\0" in content[:2]:

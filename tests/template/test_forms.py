@@ -231,6 +231,14 @@ def test_broken_file_of_a_folder_is_said_where_it_may_have_tables(tmp_path: Path
     )
 
 
+def test_broken_file_of_a_folder_is_said_where_it_is_all_there_is(tmp_path: Path) -> None:
+    folder = _in_folder(tmp_path / "infra", plan__json='{"format_version": "1.2" "planned_values": {}}')
+    message = f"{folder}/plan.json, line 1: is not valid JSON: Expecting ',' delimiter"
+    assert _refused(folder) == message
+    (folder / "orders.yml").write_text(TEMPLATE)
+    assert _units(folder) == (7, 8)
+
+
 def test_files_of_a_folder_without_a_template_are_named(tmp_path: Path) -> None:
     folder = _in_folder(tmp_path / "infra", **{f"{letter}__json": "{}" for letter in "abcdefgh"})
     assert _refused(folder) == (

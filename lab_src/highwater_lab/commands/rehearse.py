@@ -185,7 +185,8 @@ def rehearse_command(
 ) -> None:
     """Simulate TEMPLATE, a cdk.out folder, a CloudFormation template or a Terraform plan, under traffic.
 
-    A plan or state of Terraform or OpenTofu is given as terraform show -json prints it.
+    A plan or state of Terraform or OpenTofu is given as terraform show -json prints it. A folder of templates and plans
+    is read as one app.
 
     Shows how much is throttled, when and why, and the cost, for the template's own scaling and for each policy in
     --compare. Give the traffic with --traffic or --scenario, or with --live-table, which reads the past traffic of a

@@ -54,6 +54,10 @@ def load_templates(path: Path) -> list[Template]:
 
 
 def _nothing_in(folder: Path, ignored: list[Path]) -> str:
+    """Return the error about a folder without a template; raises `TemplateError` for a broken file in it."""
+    for file in ignored:
+        # one that cannot be parsed is then the likely reason
+        find_templates(file, is_strict=True)
     message = f"{folder}: contains no template and no plan; run cdk synth first, or give a template file"
     if not ignored:
         return message

@@ -16,7 +16,7 @@ from typing import Any, Final
 import yaml
 
 from highwater.core import HighwaterError
-from highwater_lab.files import decode, read_file
+from highwater_lab.files import decode_text, read_file
 
 _ZIP: Final = b"PK\x03\x04"
 _BLANK: Final = re.compile(r"\s*")
@@ -218,7 +218,7 @@ def text_of(file: Path, content: bytes) -> str:
             f"{file}: is a ZIP file, which Terraform writes plans in; give what terraform show -json {file} prints"
         )
     try:
-        text = decode(content)
+        text = decode_text(content)
     except UnicodeDecodeError as error:
         raise TemplateError(f"{file}: cannot be read: it is neither UTF-8 nor UTF-16 text") from error
     # the lines stay, so that those of messages are right

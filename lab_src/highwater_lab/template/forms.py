@@ -40,11 +40,11 @@ def read_templates(file: Path, *, is_prior: bool = False) -> list[Template]:
     return _templates_of(file, read_documents(file), is_prior=is_prior)
 
 
-def find_templates(file: Path, *, is_prior: bool = False) -> list[Template]:
+def find_templates(file: Path, *, is_prior: bool = False, is_strict: bool = False) -> list[Template]:
     """Return what `read_templates` returns, of a file that a folder has beside others; nothing if it is something else.
 
-    Raises `TemplateError` for a file that cannot be parsed, or that is refused, only if it mentions DynamoDB, and
-    `OSError` if its bytes cannot be read.
+    Raises `TemplateError` for a file that cannot be parsed, or that is refused, if it mentions DynamoDB or with
+    *is_strict*, and `OSError` if its bytes cannot be read.
     """
     content = read_file(file)
     try:
@@ -58,7 +58,7 @@ def find_templates(file: Path, *, is_prior: bool = False) -> list[Template]:
     except NoTemplate:
         return []
     except TemplateError:
-        if "dynamodb" in text.lower():
+        if is_strict or "dynamodb" in text.lower():
             raise
         return []
 

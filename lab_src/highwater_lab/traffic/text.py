@@ -15,8 +15,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Final
 
-from highwater_lab import files
-from highwater_lab.files import MOST_BYTES, read_file
+from highwater_lab.files import MOST_BYTES, decode_text, read_file
 from highwater_lab.traffic.series import TrafficError
 
 STANDARD_INPUT: Final = Path("-")
@@ -90,7 +89,7 @@ def _standard_input() -> bytes:
 def decode(place: DataPlace, content: bytes) -> str:
     """Return the text of bytes in UTF-8 or UTF-16, with or without a byte order mark; raises `TrafficError`."""
     try:
-        return files.decode(content)
+        return decode_text(content)
     except UnicodeDecodeError as error:
         raise TrafficError(
             f"{place.file}: cannot be read: it is neither UTF-8 nor UTF-16 text; give a CSV, JSON or Parquet file"
