@@ -1,15 +1,18 @@
-"""Reads and replaces users' files: only regular files are read, and a replacement is atomic."""
+"""Reads, decodes and replaces users' files: only regular files are read, and a replacement is atomic."""
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import stat
 import tempfile
 from pathlib import Path
+from typing import Final
 
 # A traffic file of two months by the second with a dozen columns is smaller
 MOST_BYTES = 512 * 1024 * 1024
+_BYTE_ORDERS: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 def read_file(path: Path) -> bytes:
@@ -25,6 +28,15 @@ def read_file(path: Path) -> bytes:
     if status.st_size > MOST_BYTES:
         raise OSError(27, f"it is larger than {MOST_BYTES // 2**20} MiB", str(path))
     return path.read_bytes()
+
+
+def decode_text(content: bytes) -> str:
+    """Return the text of bytes in UTF-8 or UTF-16, with or without a byte order mark; raises `UnicodeDecodeError`."""
+    encoding = _BYTE_ORDERS.get(content[:2], "utf-8-sig")
+    if encoding == "utf-8-sig" and len(content) > 1 and b"\0" in content[:2]:
+        # a file begins with a letter or sign of ASCII, so that in UTF-16 every other byte is null
+        encoding = "utf-16-be" if content[0] == 0 else "utf-16-le"
+    return content.decode(encoding).removeprefix("\ufeff")
 
 
 def replace_file(path: Path, content: bytes) -> None:

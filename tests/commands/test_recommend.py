@@ -274,7 +274,10 @@ def test_table_of_a_plan_is_priced_with_its_indexes_replicas_and_region(command:
     ("options", "message"),
     [
         (["--table", "orders"], "--table is for the table of a template; remove it without --template"),
-        (["--parameter", "A=b"], "--parameter is for the table of a template; remove it without --template"),
+        (
+            ["--parameter", "A=b"],
+            "--parameter or --parameters is for the table of a template; remove it without --template",
+        ),
         (["--template", "none"], "none: does not exist; give a cdk.out folder (made by cdk synth) or a template file"),
         (
             ["--template", "plan.json", "--table", "x"],

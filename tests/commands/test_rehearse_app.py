@@ -331,3 +331,45 @@ def test_what_is_no_plan_has_no_prior_state(command: Command, tmp_path: Path) ->
     assert refused(command("rehearse", "state.json", "--against", "prior", "--scenario", "step")) == (
         "highwater rehearse: state.json: is no plan, so it has no prior state; give terraform show -json of a plan"
     )
+
+
+def test_folder_of_plans_is_compared_with_the_states_before_them(command: Command, tmp_path: Path) -> None:
+    for unit, floor in (("orders", 2_900), ("carts", 5)):
+        (tmp_path / "plans" / unit).mkdir(parents=True)
+        planned = plan(table(name=unit, write_capacity=floor), prior=(table(name=unit),))
+        (tmp_path / "plans" / unit / "tfplan.json").write_text(json.dumps(planned))
+    done = command("rehearse", "plans", "--against", "prior", "--scenario", "step", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(each["name"] for each in json.loads(done.stdout)["tables"]) == [
+        "carts/tfplan.json/aws_dynamodb_table.orders",
+        "orders/tfplan.json/aws_dynamodb_table.orders",
+    ]
+
+
+def test_parameter_wins_over_a_file_which_may_have_more(command: Command, tmp_path: Path) -> None:
+    units = "{ReadCapacityUnits: !Ref Floor, WriteCapacityUnits: !Ref Floor}"
+    (tmp_path / "t.yaml").write_text(
+        "Parameters: {Floor: {Type: Number}}\n"
+        "Resources:\n  Orders:\n    Type: AWS::DynamoDB::Table\n"
+        f"    Properties: {{ProvisionedThroughput: {units}}}\n"
+    )
+    (tmp_path / "prod.json").write_text('{"Parameters": {"Floor": 70, "Vpc": "vpc-1"}}')
+    (tmp_path / "more.yaml").write_text("Floor: 80\n")
+    rehearsed = ("rehearse", "t.yaml", "--scenario", "constant", "--mean", "9", "--json")
+    costs = [
+        json.loads(command(*rehearsed, *given).stdout)["runs"][0]["cost_per_month_usd"]
+        for given in (
+            ("--parameter", "Floor=70"),
+            ("--parameters", "prod.json"),
+            ("--parameters", "more.yaml", "--parameters", "prod.json"),
+            ("--parameters", "prod.json", "--parameter", "Floor=140"),
+        )
+    ]
+    assert costs[0] == costs[1] == costs[2]
+    assert costs[3] > 1.9 * costs[0]
+    assert json.loads(command("migrate", "t.yaml", "--parameters", "prod.json", "--json").stdout)[0]["what"] == (
+        "table: read 70 fixed, write 70 fixed"
+    )
+    assert refused(command("migrate", "t.yaml", "--parameters", "t.toml")) == (
+        "highwater migrate: t.toml: cannot be read: No such file or directory"
+    )

@@ -145,7 +145,7 @@ def test_file_that_is_no_template(name: str, text: str, message: str, tmp_path: 
 
 def test_places_without_a_template(tmp_path: Path) -> None:
     for path, message in (
-        (tmp_path, f"{tmp_path}: contains no template; run cdk synth first, or give a template file"),
+        (tmp_path, f"{tmp_path}: contains no template and no plan; run cdk synth first, or give a template file"),
         (
             tmp_path / "cdk.out",
             f"{tmp_path / 'cdk.out'}: does not exist; give a cdk.out folder (made by cdk synth) or a template file",

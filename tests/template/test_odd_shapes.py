@@ -162,7 +162,7 @@ def test_tables_of_one_name_are_distinguished_by_their_files(tmp_path: Path) -> 
         table = {"ReadCapacityUnits": number, "WriteCapacityUnits": number}
         resources = {"Orders": {"Type": "AWS::DynamoDB::Table", "Properties": {"ProvisionedThroughput": table}}}
         (tmp_path / f"{stack}.template.json").write_text(json.dumps({"Resources": resources}))
-    first, second = (f"{tmp_path}/{stack}.template.json/Orders" for stack in ("A", "B"))
+    first, second = (f"{stack}.template.json/Orders" for stack in ("A", "B"))
     templates = load_templates(tmp_path)
     with pytest.raises(TemplateError) as refused:
         find_table(templates, name="Orders")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from highwater.core import Dimension
-from highwater_lab.commands.options import Misuse, Pairs, check_places, misuse_of_errors
+from highwater_lab.commands.options import Misuse, check_places, misuse_of_errors, parameters_options
 from highwater_lab.recommend.code import managed_code_of
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation import ReplicaSetup, ResourceSetup, TableSetup, TargetSetup
@@ -78,6 +78,8 @@ def migration_of(table: ListedTable, remarks: Sequence[Remark] = ()) -> Migratio
     setup = table.setup
     if setup is None:
         return Migration(table.name, f"cannot be read: {table.problem}")
+    if table.dialect.words:
+        return Migration(table.name, "is of a Terraform plan, and manage_capacity is for apps of the CDK")
     if table.is_managed:
         return Migration(table.name, "Highwater manages its capacity already")
     if setup.is_on_demand:
@@ -182,11 +184,9 @@ def _notes(setup: TableSetup) -> Iterator[str]:
 @click.command("migrate", short_help="Plan how existing tables come under manage_capacity.")
 @click.argument("template", type=_path)
 @click.option("--table", help="Only this table: its construct's path or any end of it, logical id, or name.")
-@click.option(
-    "--parameter", "parameters", type=Pairs("NAME=VALUE"), multiple=True, help="Value of a template parameter."
-)
+@parameters_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
-def migrate_command(template: Path, table: str | None, parameters: tuple[tuple[str, str], ...], as_json: bool) -> None:
+def migrate_command(template: Path, table: str | None, parameters: Mapping[str, str], as_json: bool) -> None:
     """Plan how the tables of TEMPLATE, a cdk.out folder or a template, come under Highwater's manage_capacity.
 
     For each table: what scales it now, the deploys in their order with what owns the scalable targets meanwhile, the
@@ -205,7 +205,7 @@ def migrate_command(template: Path, table: str | None, parameters: tuple[tuple[s
             "highwater recommend --code hcl prints tables with their scaling"
         )
     with misuse_of_errors():
-        app = read_app(load_templates(template), dict(parameters))
+        app = read_app(load_templates(template), parameters)
     listed = app.tables
     chosen = [each for each in listed if table is None or each.is_called(table)]
     if not chosen:

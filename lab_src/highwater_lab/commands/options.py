@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import re
 import sys
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from highwater.cli.terminal import open_console
 from highwater.core import HighwaterError
 from highwater.core.plan.zones import find_zone
 from highwater_lab.physics import KeyDistribution
+from highwater_lab.template import read_parameters
 
 
 class Misuse(click.UsageError):
@@ -99,6 +102,36 @@ class Pairs(click.ParamType[tuple[str, str]]):
         if not left or not equals:
             self.fail(f"{value!r} does not have the form {self.name}", param, ctx)
         return left, right
+
+
+def parameters_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Add `--parameter` and `--parameters` to a command; it gets all values as one mapping, `parameters`.
+
+    A value of `--parameter` takes the place of a file's, and that of a later file of an earlier one's. They stay apart
+    in the mapping, as a file may have more than a template declares.
+    """
+
+    @functools.wraps(command)
+    def with_parameters(
+        *, pairs: tuple[tuple[str, str], ...], parameter_files: tuple[str, ...], **given: Any
+    ) -> object:
+        in_files: dict[str, str] = {}
+        with misuse_of_errors():
+            for place in parameter_files:
+                in_files |= read_parameters(place)
+        return command(parameters=ChainMap(dict(pairs), in_files), **given)
+
+    with_file = click.option(
+        "--parameters",
+        "parameter_files",
+        metavar="FILE",
+        multiple=True,
+        help="Values of template parameters: a file for the AWS CLI, CodePipeline or SAM (samconfig.toml:prod), or an "
+        "object of names and values in JSON or YAML. --parameter wins over it.",
+    )(with_parameters)
+    return click.option(
+        "--parameter", "pairs", type=Pairs("NAME=VALUE"), multiple=True, help="Value of a template parameter."
+    )(with_file)
 
 
 class KeysOption(click.ParamType[tuple[str | None, KeyDistribution]]):

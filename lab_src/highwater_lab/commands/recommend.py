@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -21,9 +22,9 @@ from highwater.core.plan.windows import DAYS, parse_days
 from highwater.core.scaler import ScalerSettings
 from highwater_lab.commands.options import (
     Finite,
-    Pairs,
     check_places,
     misuse_of_errors,
+    parameters_options,
     progress_bar,
     refuse_options,
     timezone_option,
@@ -55,9 +56,7 @@ _path = click.Path(path_type=Path)
     "now: a cdk.out folder, a template or a Terraform plan.",
 )
 @click.option("--table", help="The template's table: its construct's path or its address or any end of them, or name.")
-@click.option(
-    "--parameter", "parameters", type=Pairs("NAME=VALUE"), multiple=True, help="Value of a template parameter."
-)
+@parameters_options
 @click.option(
     "--max-throttled",
     type=Finite(0, 100),
@@ -96,7 +95,7 @@ def recommend_command(
     source: TrafficSource,
     template: Path | None,
     table: str | None,
-    parameters: tuple[tuple[str, str], ...],
+    parameters: Mapping[str, str],
     max_throttled: float,
     timezone: str,
     table_quota: int,
@@ -121,14 +120,16 @@ def recommend_command(
     Exit status: 0 fine, 1 no plan is within the limit, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     if template is None:
-        refuse_options({"--table": table, "--parameter": parameters}, "without --template", "the table of a template")
+        refuse_options(
+            {"--table": table, "--parameter or --parameters": parameters},
+            "without --template",
+            "the table of a template",
+        )
     check_places({"--template": template, **source.inputs}, {"--save": source.save, "--html": html, "--png": png})
     with misuse_of_errors():
         setup = None
         if template is not None:
-            setup = find_table(
-                load_templates(template), name=table, likely=source.live_table, parameters=dict(parameters)
-            )
+            setup = find_table(load_templates(template), name=table, likely=source.live_table, parameters=parameters)
         traffic = source.read_traffic(likely_table=table)
         live, unread = source.read_live_table()
         # what the code is for; without its scaling, a live table cannot be simulated as it is

@@ -15,7 +15,14 @@ import click
 from rich.markup import escape
 
 from highwater.cli.terminal import open_console
-from highwater_lab.commands.options import Finite, Misuse, Pairs, check_places, misuse_of_errors, progress_bar
+from highwater_lab.commands.options import (
+    Finite,
+    Misuse,
+    check_places,
+    misuse_of_errors,
+    parameters_options,
+    progress_bar,
+)
 from highwater_lab.commands.traffic_source import TrafficSource, traffic_options
 from highwater_lab.rehearse import AppRehearsal, Limits, Passed, rehearse_app
 from highwater_lab.report.app import app_document, app_markdown, print_app
@@ -42,9 +49,7 @@ _path = click.Path(path_type=Path)
     "which is synthesized; or prior, the state that the plan TEMPLATE was made from.",
 )
 @click.option("--table", help="Only this table: its construct's path or any end of it, logical id, or name.")
-@click.option(
-    "--parameter", "parameters", type=Pairs("NAME=VALUE"), multiple=True, help="Value of a template parameter."
-)
+@parameters_options
 @click.option(
     "--max-throttled",
     type=Finite(0, 100),
@@ -86,7 +91,7 @@ def rehearse_command(
     source: TrafficSource,
     against: str | None,
     table: str | None,
-    parameters: tuple[tuple[str, str], ...],
+    parameters: Mapping[str, str],
     max_throttled: float | None,
     max_cost: float | None,
     max_throttled_rise: float | None,
@@ -129,7 +134,7 @@ def rehearse_command(
         limits,
         against=against,
         table=table,
-        parameters=dict(parameters),
+        parameters=parameters,
         cheapest_within=cheapest_within,
         form="json" if as_json else form,
         page=html,

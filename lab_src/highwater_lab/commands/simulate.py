@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -18,6 +19,7 @@ from highwater_lab.commands.options import (
     Pairs,
     check_places,
     misuse_of_errors,
+    parameters_options,
     progress_bar,
 )
 from highwater_lab.commands.traffic_source import TrafficSource, tell_notes, traffic_options
@@ -40,9 +42,7 @@ _path = click.Path(path_type=Path)
 @click.option(
     "--table", help="The template's table: its construct's path or its address or any end of them, logical id, or name."
 )
-@click.option(
-    "--parameter", "parameters", type=Pairs("NAME=VALUE"), multiple=True, help="Value of a template parameter."
-)
+@parameters_options
 @click.option(
     "--target",
     "targets",
@@ -118,7 +118,7 @@ def simulate_command(
     template: Path,
     source: TrafficSource,
     table: str | None,
-    parameters: tuple[tuple[str, str], ...],
+    parameters: Mapping[str, str],
     targets: tuple[tuple[str, str], ...],
     compare: str,
     boosts: tuple[PlannedBoost, ...],
@@ -158,7 +158,7 @@ def simulate_command(
         {"--save": source.save, "--html": html, "--png": png},
     )
     with misuse_of_errors():
-        traffic = source.read_traffic_of_table(template, table, dict(parameters))
+        traffic = source.read_traffic_of_table(template, table, parameters)
         workload = Workload(
             keys=dict(keys),  # type: ignore[arg-type] # KeysOption returns key distributions
             write_share_percent={index: _parse_percent(text) for index, text in index_share},
@@ -174,7 +174,7 @@ def simulate_command(
                 traffic,
                 table=table,
                 likely_table=source.live_table,
-                parameters=dict(parameters),
+                parameters=parameters,
                 targets=dict(targets),
                 compare=[name.strip() for name in compare.split(",")] if compare else [],
                 workload=workload,

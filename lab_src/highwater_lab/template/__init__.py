@@ -5,6 +5,7 @@ from highwater_lab.template.document import TemplateError
 from highwater_lab.template.guard import Consequence, Hazard, HazardKind, hazards_of, two_deploys
 from highwater_lab.template.listed import ListedTable
 from highwater_lab.template.matching import is_moved, match_tables
+from highwater_lab.template.parameters import read_parameters
 from highwater_lab.template.remarks import Remark, RemarkKind
 from highwater_lab.template.selection import ListedApp, find_table, list_tables, read_app
 
@@ -26,5 +27,6 @@ __all__ = [
     "load_templates",
     "match_tables",
     "read_app",
+    "read_parameters",
     "two_deploys",
 ]

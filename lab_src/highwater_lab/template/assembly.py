@@ -10,15 +10,9 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from highwater_lab.files import read_file
-from highwater_lab.template.document import (
-    Environment,
-    Template,
-    TemplateError,
-    load_template,
-    read_document,
-    template_of,
-)
-from highwater_lab.template.terraform import is_terraform, templates_of
+from highwater_lab.template.document import Environment, Template, TemplateError, load_template
+from highwater_lab.template.forms import entries_of, find_templates, read_templates
+from highwater_lab.template.terraform import DIALECT
 
 # what a manifest calls a stack
 STACK: Final = "aws:cloudformation:stack"
@@ -27,14 +21,16 @@ _UNKNOWN: Final = ("unknown-account", "unknown-region")
 _ENDING: Final = ".template.json"
 _NESTED: Final = "AWS::CloudFormation::Stack"
 _MANIFEST: Final = "manifest.json"
+_MOST_NAMES: Final = 6
 # path and logical id of each construct
 _Ids: TypeAlias = list[tuple[str, str]]
 
 
 def load_templates(path: Path) -> list[Template]:
-    """Load the templates of a cloud assembly (`cdk.out`), including stages and nested stacks, or one file.
+    """Load the templates of a cloud assembly (`cdk.out`), including stages and nested stacks, of a folder, or a file.
 
-    The file is a template, or a plan or state of Terraform or OpenTofu as JSON: a template for each region.
+    A file is a template, or plans and states of Terraform or OpenTofu as JSON: a template for each plan and region. A
+    folder has such files, in folders within it too; what else is in it is ignored.
 
     Raises `TemplateError` if *path* is neither a folder with templates nor such a readable file.
     """
@@ -42,46 +38,70 @@ def load_templates(path: Path) -> list[Template]:
         if not path.exists():
             raise TemplateError(f"{path}: does not exist; give a cdk.out folder (made by cdk synth) or a template file")
         if not path.is_dir():
-            body, doubled = read_document(path)
-            if is_terraform(body):
-                return templates_of(str(path), body)
+            templates = read_templates(path)
             known = (_stacks(path.parent) or {}).get(path.name)
-            template = template_of(path, body, doubled)
-            return [template if known is None else replace(template, environment=known[0], paths=_own(known[1], []))]
-        templates = list(_templates_of(path))
+            if known is None:
+                return templates
+            return [replace(each, environment=known[0], paths=_own(known[1], [])) for each in templates]
+        ignored: list[Path] = []
+        templates = list(_templates_of(path, ignored))
     except OSError as error:
         where = error.filename or path
         raise TemplateError(f"{where}: cannot be read: {error.strerror}") from error
     if not templates:
-        raise TemplateError(f"{path}: contains no template; run cdk synth first, or give a template file")
+        raise TemplateError(_nothing_in(path, ignored))
     return sorted(templates, key=lambda template: Path(template.where))
 
 
+def _nothing_in(folder: Path, ignored: list[Path]) -> str:
+    """Return the error about a folder without a template; raises `TemplateError` for a broken file in it."""
+    for file in ignored:
+        # one that cannot be parsed is then the likely reason
+        find_templates(file, is_strict=True)
+    message = f"{folder}: contains no template and no plan; run cdk synth first, or give a template file"
+    if not ignored:
+        return message
+    names = [str(file.relative_to(folder)) for file in ignored[:_MOST_NAMES]]
+    more = f" and {len(ignored) - _MOST_NAMES} more" if len(ignored) > _MOST_NAMES else ""
+    return f"{message}; neither are {', '.join(names)}{more}"
+
+
 def is_plan(path: Path) -> bool:
-    """Return whether *path* is a plan or state of Terraform or OpenTofu; `False` if it cannot be read."""
+    """Return whether *path* has plans or states of Terraform or OpenTofu only; `False` if it cannot be read."""
     try:
-        return path.is_file() and is_terraform(read_document(path)[0])
-    except (OSError, TemplateError):
+        return all(template.dialect is DIALECT for template in load_templates(path))
+    except TemplateError:
         return False
 
 
 def load_prior(path: Path) -> list[Template]:
-    """Load the tables of the state that a Terraform plan was made from; none before the first apply.
+    """Load the tables of the states that Terraform plans were made from; none before the first apply.
 
-    Raises `TemplateError` if *path* is not a plan as JSON.
+    Raises `TemplateError` if *path* is neither a plan as JSON nor a folder of plans.
     """
-    return templates_of(str(path), read_document(path)[0], is_prior=True)
+    if not path.is_dir():
+        return read_templates(path, is_prior=True)
+    return sorted(_templates_of(path, [], is_prior=True), key=lambda template: Path(template.where))
 
 
-def _templates_of(folder: Path) -> Iterator[Template]:
-    """Yield the templates of an assembly, nested stacks included, and of the stages' assemblies inside it."""
+def _templates_of(folder: Path, ignored: list[Path], *, is_prior: bool = False) -> Iterator[Template]:
+    """Yield the templates of an assembly, nested stacks and stages included, or of a folder.
+
+    Files of a folder in which there is none are added to *ignored*.
+    """
     stacks = _stacks(folder)
-    for name in stages_of(folder):
-        yield from _templates_of(folder / name)
     if stacks is None:
-        # not an assembly, but a folder of templates
-        yield from (load_template(entry) for entry in folder.iterdir() if entry.name.endswith(_ENDING))
+        for entry in entries_of(folder):
+            if entry.is_dir():
+                yield from _templates_of(entry, ignored, is_prior=is_prior)
+                continue
+            found = find_templates(entry, is_prior=is_prior)
+            if not found:
+                ignored.append(entry)
+            yield from found
         return
+    for name in stages_of(folder):
+        yield from _templates_of(folder / name, ignored, is_prior=is_prior)
     # files that an earlier cdk synth left behind do not belong to this assembly
     for name, (environment, ids) in stacks.items():
         yield from _with_nested(folder / name, environment, _assets(folder / name), ids)

@@ -16,14 +16,23 @@ from typing import Any, Final
 import yaml
 
 from highwater.core import HighwaterError
-from highwater_lab.files import read_file
+from highwater_lab.files import decode_text, read_file
 
 _ZIP: Final = b"PK\x03\x04"
 _STAGE_FOLDER: Final = "assembly-"
+_BLANK: Final = re.compile(r"\s*")
+# The wrapper of the GitHub action setup-terraform wrote the command before Terraform's output, and commands of the
+# workflow behind it (github.com/hashicorp/setup-terraform, wrapper/terraform.js, read 2026-11; later versions do not)
+_WRAPPER: Final = "[command]"
+_WRAPPED: Final = re.compile(r"^(?:\[command\]|::).*$", re.MULTILINE)
 
 
 class TemplateError(HighwaterError, ValueError):
     """A template cannot be read, or does not contain what the caller needs."""
+
+
+class NoTemplate(TemplateError):
+    """A file can be read, and is something else than a template or a plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,21 @@ class Doubled:
     path: tuple[str, ...]
     key: str
     line: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document of a file; only JSON documents can follow one another.
+
+    Attributes:
+        where: The file, as messages name it, with the document's first line if there are several.
+        body: The parsed document.
+        doubled: Its duplicate keys.
+    """
+
+    where: str
+    body: Any
+    doubled: tuple[Doubled, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,70 +220,115 @@ def load_template(file: Path, *, may_be_empty: bool = False) -> Template:
 
     Raises `TemplateError` if it cannot be read, is neither JSON nor YAML, or is not a template.
     """
-    body, doubled = read_document(file)
-    if may_be_empty and isinstance(body, dict) and "Resources" not in body:
-        body = {**body, "Resources": {}}
-    return template_of(file, body, doubled)
+    document = read_document(file)
+    if may_be_empty and isinstance(document.body, dict) and "Resources" not in document.body:
+        document = replace(document, body={**document.body, "Resources": {}})
+    return template_of(document)
 
 
-def template_of(file: Path, body: Any, doubled: list[Doubled]) -> Template:
-    """Return the parsed document of a file as a template; raises `TemplateError` if it is none."""
+def template_of(document: Document) -> Template:
+    """Return a document as a template; raises `NoTemplate` if it is none."""
+    body = document.body
     if not isinstance(body, dict) or not isinstance(body.get("Resources"), dict):
-        raise TemplateError(
-            f"{file}: is neither a CloudFormation template, as it has no Resources section, nor a Terraform "
+        raise NoTemplate(
+            f"{document.where}: is neither a CloudFormation template, as it has no Resources section, nor a Terraform "
             "plan or state as JSON; give a template, or what terraform show -json prints"
         )
-    return Template(str(file), body, doubled=tuple(doubled))
+    return Template(document.where, body, doubled=document.doubled)
 
 
-def read_document(file: Path) -> tuple[Any, list[Doubled]]:
-    """Return the content of a file of JSON or YAML, with its duplicate keys.
+def read_document(file: Path) -> Document:
+    """Return the only document of a file; raises `TemplateError` if there are several, or as `read_documents` does."""
+    documents = read_documents(file)
+    if len(documents) > 1:
+        raise TemplateError(f"{file}: has {len(documents)} JSON documents; give a file for each")
+    return documents[0]
+
+
+def read_documents(file: Path) -> list[Document]:
+    """Return the content of a file of JSON, of JSON documents one after another, or of YAML.
 
     Raises `TemplateError` if it cannot be read, or is neither JSON nor YAML.
     """
     try:
-        content = read_file(file)
-        if content.startswith(_ZIP):
-            raise TemplateError(
-                f"{file}: is a ZIP file, which Terraform writes plans in; give what terraform show -json {file} prints"
-            )
-        text = content.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not a UTF-8 text file"
-        raise TemplateError(f"{file}: cannot be read: {reason}") from error
+        text = text_of(file, read_file(file))
+    except OSError as error:
+        raise TemplateError(f"{file}: cannot be read: {error.strerror}") from error
+    return parse_documents(str(file), text, is_json=file.suffix == ".json")
+
+
+def text_of(file: Path, content: bytes) -> str:
+    """Return the text of a file's bytes; raises `TemplateError` if they are none."""
+    if content.startswith(_ZIP):
+        raise TemplateError(
+            f"{file}: is a ZIP file, which Terraform writes plans in; give what terraform show -json {file} prints"
+        )
     try:
-        return _parse(text, is_json=file.suffix == ".json")
+        text = decode_text(content)
+    except UnicodeDecodeError as error:
+        raise TemplateError(f"{file}: cannot be read: it is neither UTF-8 nor UTF-16 text") from error
+    # the lines stay, so that those of messages are right
+    return _WRAPPED.sub("", text) if text.lstrip().startswith(_WRAPPER) else text
+
+
+def parse_documents(where: str, text: str, *, is_json: bool) -> list[Document]:
+    """Return the documents in a text; *is_json* allows no YAML. Raises `TemplateError`, which begins with *where*."""
+    try:
+        return _parse(where, text, is_json=is_json)
     except json.JSONDecodeError as error:
-        raise TemplateError(f"{file}, line {error.lineno}: is not valid JSON: {error.msg}") from error
+        raise TemplateError(f"{where}, line {error.lineno}: is not valid JSON: {error.msg}") from error
     except yaml.YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         line = f", line {mark.line + 1}" if mark else ""
-        raise TemplateError(f"{file}{line}: is not valid YAML: {problem or 'it cannot be parsed'}") from error
+        raise TemplateError(f"{where}{line}: is not valid YAML: {problem or 'it cannot be parsed'}") from error
     except RecursionError as error:
-        raise TemplateError(f"{file}: is nested too deeply to be a CloudFormation template") from error
+        raise TemplateError(f"{where}: is nested too deeply to be a CloudFormation template") from error
     except (KeyError, TypeError, ValueError) as error:
-        raise TemplateError(f"{file}: contains a value that cannot be read: {str(error).splitlines()[0]}") from error
+        raise TemplateError(f"{where}: contains a value that cannot be read: {str(error).splitlines()[0]}") from error
 
 
-def _parse(text: str, is_json: bool) -> tuple[Any, list[Doubled]]:
-    """Return the document, and its duplicate keys."""
+def _parse(where: str, text: str, *, is_json: bool) -> list[Document]:
     if is_json or text.lstrip().startswith("{"):
         # tried whatever the file's name is: JSON may be indented by tabs, which YAML forbids
         try:
-            return _parse_json(text)
+            return _parse_json(where, text)
         except json.JSONDecodeError as no_json:
             if is_json:
                 raise
             try:
-                return _parse_yaml(text)
+                return [_parse_yaml(where, text)]
             except yaml.YAMLError:
                 raise no_json from None
-    return _parse_yaml(text)
+    return [_parse_yaml(where, text)]
 
 
-def _parse_json(text: str) -> tuple[Any, list[Doubled]]:
-    body = json.loads(text, object_pairs_hook=_Pairs)
-    return body, list(_doubled_pairs(body, ()))
+def _parse_json(where: str, text: str) -> list[Document]:
+    decoder = json.JSONDecoder(object_pairs_hook=_Pairs)
+    found: list[tuple[int, Any]] = []
+    at = _after_blanks(text, 0)
+    while not found or at < len(text):
+        try:
+            body, end = decoder.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            if found and error.pos == at:
+                raise json.JSONDecodeError("Extra data", text, at) from None
+            raise
+        found.append((at, body))
+        at = _after_blanks(text, end)
+    is_one = len(found) == 1
+    return [
+        Document(
+            where if is_one else f"{where}, line {text.count(chr(10), 0, begin) + 1}",
+            body,
+            tuple(_doubled_pairs(body, ())),
+        )
+        for begin, body in found
+    ]
+
+
+def _after_blanks(text: str, at: int) -> int:
+    blanks = _BLANK.match(text, at)
+    return blanks.end() if blanks else at
 
 
 class _Pairs(dict[str, Any]):
@@ -281,14 +350,14 @@ def _doubled_pairs(value: Any, path: tuple[str, ...]) -> Iterator[Doubled]:
             yield from _doubled_pairs(item, path)
 
 
-def _parse_yaml(text: str) -> tuple[Any, list[Doubled]]:
+def _parse_yaml(where: str, text: str) -> Document:
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
         if node is None:
-            return None, []
-        doubled = list(_doubled_nodes(node, (), set()))
-        return loader.construct_document(node), doubled
+            return Document(where, None)
+        doubled = tuple(_doubled_nodes(node, (), set()))
+        return Document(where, loader.construct_document(node), doubled)
     finally:
         loader.dispose()
 

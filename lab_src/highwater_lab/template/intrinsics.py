@@ -74,6 +74,8 @@ _MOST_VALUES: Final = 2_000_000
 _MOST_UNITS: Final = 10_000_000
 _LONGEST_SHOWN: Final = 60
 _NO_VALUE: Final = "AWS::NoValue"
+# Resource types from which a table and its scaling are read, or the beginning of their names
+_SCALED: Final = ("AWS::DynamoDB::", "AWS::Serverless::SimpleTable", "AWS::ApplicationAutoScaling::")
 # Resource types whose Ref returns the table name
 TABLE_TYPES: Final = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable", "AWS::Serverless::SimpleTable")
 
@@ -207,8 +209,39 @@ class Resolver:
     def advice(self, name: str) -> str:
         """Return the remedy for a reference of that name that is known only at deployment."""
         if name in self._declared:
-            return f"a parameter whose value is known only at deployment; give it with --parameter {name}=VALUE"
+            fix = f"give it with --parameter {name}=VALUE"
+            missing = sorted(self._missing_parameters() | {name})
+            if len(missing) > 1:
+                fix = (
+                    "give all that the tables refer to with --parameter NAME=VALUE, or in a file with --parameters: "
+                    + ", ".join(missing)
+                )
+            return f"a parameter whose value is known only at deployment; {fix}"
         return "whose value is known only at deployment; write the number itself, or use a parameter with a default"
+
+    def _missing_parameters(self) -> set[str]:
+        """Return the parameters without a value that the tables, their scaling and their conditions refer to."""
+        names: set[str] = set()
+        waiting: list[Any] = [
+            each
+            for each in self._resources.values()
+            if isinstance(each, dict) and str(each.get("Type", "")).startswith(_SCALED)
+        ]
+        seen: set[int] = set()
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, list | dict):
+                # an alias leads to a value that was visited before
+                if id(value) not in seen:
+                    seen.add(id(value))
+                    waiting += value.values() if isinstance(value, dict) else value
+            elif isinstance(value, str):
+                found = {value, *OPEN.findall(value)} - names
+                names |= found
+                waiting += [self._conditions[each] for each in found if each in self._conditions]
+        return {each for each in names if each in self._declared and _is_without_value(self._declared[each])} - set(
+            self._given
+        )
 
     def _ref(self, name: str, depth: int) -> Any:
         parameter = self._declared.get(name)
@@ -216,8 +249,7 @@ class Resolver:
         kind = str(parameter.get("Type", ""))
         if name in self._given:
             return parameter_value(kind, self._given[name])
-        # the default of a Systems Manager parameter is the parameter's name, not its value
-        if "Default" in parameter and not kind.startswith("AWS::SSM::"):
+        if not _is_without_value(parameter):
             return parameter_value(kind, parameter["Default"])
         if name == _NO_VALUE:
             return None
@@ -339,6 +371,12 @@ class Resolver:
             return as_text(self.resolve({"Fn::GetAtt": name} if "." in name else {"Ref": name}, depth + 1))
 
         return _DYNAMIC.sub(r"${\1}", _VARIABLE.sub(value, text))
+
+
+def _is_without_value(parameter: Any) -> bool:
+    """Whether a declared parameter has no default; that of Systems Manager's is the name there, not the value."""
+    is_default = isinstance(parameter, dict) and "Default" in parameter
+    return not is_default or str(parameter.get("Type", "")).startswith("AWS::SSM::")
 
 
 def short(value: Any) -> str:

@@ -261,7 +261,7 @@ def fixed_of(stack: Stack) -> Iterator[str]:
 def identity(stack: Stack, name: str) -> str:
     """Return the identity of a table in all templates of its scope: its name, or a reference with its template."""
     if name in stack.twins:
-        return f"${{{stack.template.stem}:{name}}}"
+        return f"${{{stack.template.stem}:{name.removeprefix('${').removesuffix('}')}}}"
     return str(stack.outward(name)) if is_open(name) else name
 
 

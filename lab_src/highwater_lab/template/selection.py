@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import os
+from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -47,7 +48,9 @@ def find_table(
     """
     stacks, parts, tables = _find(templates, parameters or {}, targets or {})
     defined = {each for template in templates for each in template.section("Parameters")}
-    own = [each for each in parameters or {} if not each.startswith("AWS::")]
+    # of values from files those that no template has are ignored, as `aws cloudformation deploy` ignores them
+    typed = parameters.maps[0] if isinstance(parameters, ChainMap) else parameters
+    own = [each for each in typed or {} if not each.startswith("AWS::")]
     _check_names("--parameter", own, defined, "parameter")
     _check_names("--target", targets or {}, {part.logical_id for part in parts.targets}, "scalable target")
     if not tables:
@@ -165,10 +168,17 @@ def _find(
 
 
 def _by_label(tables: list[TemplateTable]) -> dict[str, TemplateTable]:
-    """Return the tables by name; a name that occurs more than once is prefixed with its template's file."""
-    names = [found.name for found in tables]
+    """Return the tables by name; a name that occurs more than once is prefixed with its template's file.
+
+    The file is named from the folder on that all templates are in, so that it is the same in another folder.
+    """
+    names = Counter(found.name for found in tables)
+    folders = [Path(found.stack.template.folder).absolute() for found in tables]
+    folder = os.path.commonpath(folders) if folders else ""
     return {
-        found.name if names.count(found.name) == 1 else f"{found.stack.template.where}/{found.name}": found
+        found.name
+        if names[found.name] == 1
+        else f"{os.path.relpath(found.stack.template.where, folder)}/{found.name}": found
         for found in tables
     }
 

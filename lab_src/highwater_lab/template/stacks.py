@@ -206,7 +206,7 @@ class Stack:
     def outward(self, value: Any) -> Any:
         """Return a resolved value for use by another stack: its references name this template."""
         if self.template.dialect.words:
-            # addresses are unique in a plan
+            # addresses are unique in a plan; those of tables of several plans are told apart as twins
             return value
         if isinstance(value, list):
             return [self.outward(item) for item in value]
@@ -261,7 +261,12 @@ class Stacks:
         }
         for stack, own in names.items():
             others = [names[other] for other in self.all if other is not stack and other.scope == stack.scope]
-            stack.twins = frozenset(name for name in own if not is_open(name) and any(name in each for each in others))
+            # open names of templates are told apart by `outward`, those of plans, their addresses, are not
+            stack.twins = frozenset(
+                name
+                for name in own
+                if (stack.template.dialect.words or not is_open(name)) and any(name in each for each in others)
+            )
 
     def _find_parents(self) -> Iterator[tuple[str, tuple[str, dict[str, Any]]]]:
         """Yield the file of each nested template, with its parent's file and the parameters that the parent passes."""

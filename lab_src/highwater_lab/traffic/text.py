@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
 import io
@@ -16,7 +15,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Final
 
-from highwater_lab.files import MOST_BYTES, read_file
+from highwater_lab.files import MOST_BYTES, decode_text, read_file
 from highwater_lab.traffic.series import TrafficError
 
 STANDARD_INPUT: Final = Path("-")
@@ -32,7 +31,6 @@ _SLASHES: Final = re.compile(r"(\d{4})/(\d{2})/(\d{2})(?=[ T]|$)", re.ASCII)
 # Plain decimals only: float() also accepts texts such as 1_000, which in a file is likely a mistake
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _DECIMAL_COMMA: Final = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d{1,3})?", re.ASCII)
-_BYTE_ORDERS: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +88,8 @@ def _standard_input() -> bytes:
 
 def decode(place: DataPlace, content: bytes) -> str:
     """Return the text of bytes in UTF-8 or UTF-16, with or without a byte order mark; raises `TrafficError`."""
-    encoding = _BYTE_ORDERS.get(content[:2], "utf-8-sig")
-    if encoding == "utf-8-sig" and len(content) > 1 and b"\0" in content[:2]:
-        # a header's letters are ASCII, so that in UTF-16 every other byte is null
-        encoding = "utf-16-be" if content[0] == 0 else "utf-16-le"
     try:
-        return content.decode(encoding).removeprefix("\ufeff")
+        return decode_text(content)
     except UnicodeDecodeError as error:
         raise TrafficError(
             f"{place.file}: cannot be read: it is neither UTF-8 nor UTF-16 text; give a CSV, JSON or Parquet file"

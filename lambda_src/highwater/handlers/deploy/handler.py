@@ -213,8 +213,8 @@ class Deployment:
         client, stack, properties = self.stacks(), event["StackId"], event["ResourceProperties"]
         if event["RequestType"] == "Delete":
             region = event["StackId"].split(":")[3]
-            table, client = properties["TableName"], self.dynamodb(None)
-            return response.success(teardown.leave_capacity(table, client, patience, region=region))
+            kept = teardown.leave_capacity(properties["TableName"], self.dynamodb(None), patience, region=region)
+            return response.success(kept)
         if not event.get("HighwaterAnswered"):
             if event["RequestType"] != "Update":
                 return response.success(_NOTHING_TO_DO)
