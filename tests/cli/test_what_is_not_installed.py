@@ -39,7 +39,7 @@ def test_help_lists_all_commands_by_what_they_are_for_and_says_what_to_install()
         "Before a deploy:",
         f"  check      {missing}",
         f"  rehearse   {missing}",
-        f"  comment    {missing}",
+        f"  simulate   {missing}",
         f"  recommend  {missing}",
         f"  migrate    {missing}",
         f"  traffic    {missing}",

@@ -111,8 +111,8 @@ def test_command_line_that_cannot_be_is_told(command: Command, arguments: tuple[
 
 
 @pytest.mark.usefixtures("many")
-def test_rehearse_takes_the_table_that_it_is_for_and_prints_the_notes(command: Command) -> None:
-    done = command("rehearse", "t.yaml", "--traffic", "many.csv", "--table", "Orders", "--json")
+def test_simulate_takes_the_table_that_it_is_for_and_prints_the_notes(command: Command) -> None:
+    done = command("simulate", "t.yaml", "--traffic", "many.csv", "--table", "Orders", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["traffic"]["name"] == "orders"
     assert done.stderr.splitlines() == [
@@ -120,7 +120,7 @@ def test_rehearse_takes_the_table_that_it_is_for_and_prints_the_notes(command: C
         "many.csv: no rows for 1 of 4 bins of table orders, the first at 2026-11-02T10:02:00Z: they are unknown, and "
         "simulated as between their neighbours",
     ]
-    done = command("rehearse", "t.yaml", "--traffic", "many.csv", "--traffic-table", "carts", "--json")
+    done = command("simulate", "t.yaml", "--traffic", "many.csv", "--traffic-table", "carts", "--json")
     assert json.loads(done.stdout)["traffic"]["name"] == "carts"
 
 
