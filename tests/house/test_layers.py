@@ -113,7 +113,18 @@ LAB_ARROWS = {
     "rehearse": {"physics", "policies", "recommend", "services", "simulation", "template", "traffic"},
     "recommend": {"physics", "policies", "services", "simulation", "traffic"},
     "audit": {"files", "policies", "recommend", "services", "simulation", "traffic"},
-    "report": {"audit", "files", "physics", "services", "recommend", "rehearse", "simulation", "traffic", "pictures"},
+    "report": {
+        "audit",
+        "files",
+        "physics",
+        "services",
+        "recommend",
+        "rehearse",
+        "simulation",
+        "template",
+        "traffic",
+        "pictures",
+    },
     "local": {"physics", "traffic"},
 }
 # the lab's folders that compute, and so need no library beside the core

@@ -460,10 +460,8 @@ def test_reserved_capacity_is_shared_by_the_tables_and_counts_once() -> None:
     ]
     plain = rehearse_app(_listed(*tables), lambda _: STEP, processes=1)
     for reserved in (1_000, 10_000_000):
-        commitments = Commitments(reserved_write_units=reserved)
-        app = rehearse_app(
-            _listed(*tables), lambda _: STEP, conditions=Conditions(commitments=commitments), processes=1
-        )
+        conditions = Conditions(commitments=Commitments(reserved_write_units=reserved))
+        app = rehearse_app(_listed(*tables), lambda _: STEP, conditions=conditions, processes=1)
         assert [table.after for table in app.tables] == [table.after for table in plain.tables]
         units = sum(
             min(sum(hour), reserved)
@@ -502,12 +500,8 @@ def test_reserved_capacity_is_not_used_up_by_writes_of_a_global_table() -> None:
 
 def test_savings_plan_counts_in_each_table() -> None:
     tables = [_table("A", setup_of(2_900))]
-    plan = rehearse_app(
-        _listed(*tables),
-        lambda _: STEP,
-        conditions=Conditions(commitments=Commitments(has_savings_plan=True)),
-        processes=1,
-    )
+    conditions = Conditions(commitments=Commitments(has_savings_plan=True))
+    plan = rehearse_app(_listed(*tables), lambda _: STEP, conditions=conditions, processes=1)
     alone = rehearse(
         setup_of(2_900),
         STEP,
