@@ -15,8 +15,8 @@ TEMPLATE = str(Path(__file__).parents[1] / "template" / "corpus" / "target-by-a-
     ("line", "status"),
     [
         ("--version", 0),
-        (f"rehearse {TEMPLATE} --scenario step --html r.html", 0),
-        (f"rehearse {TEMPLATE} --scenario step --max-cost 0", 1),
+        (f"simulate {TEMPLATE} --scenario step --html r.html", 0),
+        (f"simulate {TEMPLATE} --scenario step --max-cost 0", 1),
         ("pause orders", 2),
     ],
 )

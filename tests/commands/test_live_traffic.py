@@ -1,4 +1,4 @@
-"""`rehearse` and `recommend` with `--live-table`: which account and region is asked, and what the table itself says."""
+"""`simulate` and `recommend` with `--live-table`: which account and region is asked, and what the table itself says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.command import Command
 
 pytestmark = pytest.mark.xdist_group("cloud-scaler")
 TEMPLATE = str(Path(__file__).parents[1] / "template" / "corpus" / "target-by-a-split-arn" / "template.yaml")
-COMMANDS = [("rehearse", TEMPLATE), ("recommend",)]
+COMMANDS = [("simulate", TEMPLATE), ("recommend",)]
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +158,7 @@ def test_recommendation_for_a_table_with_vector_indexes_says_that_it_stays_on_de
 def test_every_table_of_an_app_has_the_traffic_of_its_live_one(command: Command, cloud: LocalCloud) -> None:
     template = str(Path(TEMPLATE).parents[1] / "capacity-in-another-stack" / "assembly")
     environment: dict[str, Any] = cloud.environment() | {"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "eu-west-1"}
-    done = command("rehearse", template, "--all", "--live", "--days", "1", "--json", **environment)
+    done = command("rehearse", template, "--live", "--days", "1", "--json", **environment)
     assert done.returncode == 0, done.stderr
     found = {table["name"]: table["unknown"] for table in json.loads(done.stdout)["tables"]}
     assert found["Data/Orders"] is None

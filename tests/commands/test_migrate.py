@@ -46,7 +46,7 @@ def test_code_keeps_floors_ceilings_and_targets(command: Command, tmp_path: Path
     app.synth()
     done = command("migrate", "before", "--json")
     assert (done.returncode, done.stderr) == (0, "")
-    (planned,) = json.loads(done.stdout)
+    (planned,) = json.loads(done.stdout)["tables"]
     app, _, table = _app(tmp_path / "after")
     exec(planned["code"], {"order_items": table})  # noqa: S102 - that is the test
     app.synth()
@@ -81,7 +81,7 @@ def test_scalable_target_without_a_policy_keeps_its_bounds_and_takes_two_deploys
     app, _, table = _app(tmp_path / "app")
     table.auto_scale_write_capacity(min_capacity=21, max_capacity=2_100)
     app.synth()
-    (planned,) = json.loads(command("migrate", "app", "--json").stdout)
+    (planned,) = json.loads(command("migrate", "app", "--json").stdout)["tables"]
     assert planned["what"].startswith("table: read 11 fixed, write 21 to 2,100 without a policy; ")
     assert len(planned["steps"]) == 3
     assert "    write=Capacity.autoscaled(min_capacity=21, max_capacity=2_100),\n" in planned["code"]
@@ -209,7 +209,9 @@ def test_table_that_needs_nothing_says_why(command: Command, tmp_path: Path) -> 
         ),
     )
     app.synth()
-    found = {each["table"]: each for each in json.loads(command("migrate", "app", "--json").stdout)}
+    document = json.loads(command("migrate", "app", "--json").stdout)
+    assert document["not_read"] == []
+    found = {each["table"]: each for each in document["tables"]}
     assert found["Shop/OrderItems"]["what"] == "Highwater manages its capacity already"
     assert found["Shop/Logs"]["what"] == "is on demand; highwater recommend says whether provisioned costs less"
     assert found["Shop/World"]["steps"][0] == (

@@ -1,270 +1,361 @@
-"""`highwater rehearse` as people and machines use it: what it prints and how it ends."""
+"""`highwater rehearse` of an app and of its change: what is printed, how it ends, an old app from a revision of git."""
 
 from __future__ import annotations
 
+import html
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.command import Command, refused
+from tests.cdk_cli import ROOT
+from tests.command import SCRIPT, Command, refused
+from tests.template.plans import action, plan, state, table, target
 
-FILES = Path(__file__).parents[1] / "template" / "files"
-HAND = (str(FILES / "by_hand.yaml"), "--parameter", "WriteCeiling=9000")
-
-
-def test_summary_is_short_and_says_what_to_do(command: Command) -> None:
-    done = command("rehearse", *HAND, "--scenario", "step", "--compare", "native:50,clairvoyant")
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
-    assert lines[0] == "Orders under step: 240 minutes from Mon 2026-11-02 00:00 UTC, 1,750 units/s on average"
-    assert [word for line in lines for word in line.split()[:1]].count("native:50") == 1
-    assert any(line.startswith("worst minute: Mon 2026-11-02 01:") for line in lines)
-    assert any(line.startswith("cause: index, ") for line in lines)
-    assert "raise the capacity, or have auto scaling scale it" in " ".join(lines)
-    assert len(lines) < 15
-
-
-def test_figures_are_whole_in_a_pipe_whatever_the_names_of_policies(command: Command) -> None:
-    options = ("rehearse", *HAND, "--scenario", "step", "--compare", "highwater-floor-pulse,clairvoyant")
-    shown, document = command(*options).stdout, json.loads(command(*options, "--json").stdout)
-    assert "\N{HORIZONTAL ELLIPSIS}" not in shown
-    for run in document["runs"]:
-        assert f" {run['cost_per_month_usd']:,.2f} " in shown
-
-
-def test_one_of_several_tables_is_chosen_by_the_end_of_its_path(command: Command) -> None:
-    assembly = str(FILES.parent / "corpus" / "capacity-in-another-stack" / "assembly")
-    done = command("rehearse", assembly, "--scenario", "step", "--table", "Visits", "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["table"] == "Data/Visits"
-
-
-def test_target_is_given_its_table(command: Command) -> None:
-    template = str(FILES.parent / "corpus" / "table-of-an-import-left-open" / "template.json")
-    options = ("rehearse", template, "--scenario", "step", "--table", "Orders")
-    assert "say which table that is with --target Writes=Shop/Orders" in refused(command(*options))
-    done = command(*options, "--target", "Writes=Shop/Orders", "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["table"] == "Shop/Orders"
+pytestmark = pytest.mark.xdist_group("rehearsed app")
+CORPUS = Path(__file__).parents[1] / "template" / "corpus"
+TWO = str(CORPUS / "capacity-in-another-stack" / "assembly")
+APP = """
+import sys
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from cdk_highwater import BoostCoordinator, Capacity, HighWaterTable, ThrottleAwareScaler
+app = cdk.App(outdir=sys.argv[1] if len(sys.argv) > 1 else None)
+stage = cdk.Stage(app, "Prod", env=cdk.Environment(account="111122223333", region="eu-west-1"))
+stack = cdk.Stack(stage, "Shop")
+key = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
+follow = Capacity.autoscaled(min_capacity=13, max_capacity=5_000)
+orders = HighWaterTable(
+    stack, "Orders", table_name="orders", partition_key=key, read=follow,
+    write=Capacity.autoscaled(min_capacity=FLOOR, max_capacity=9_000),
+)
+HighWaterTable(stack, "Carts", partition_key=key, read=follow, write=follow)
+scaler = ThrottleAwareScaler(stack, "Scaler")
+scaler.add_table(orders)
+BoostCoordinator(stack, "Boosts", scaler=scaler)
+app.synth()
+"""
+TABLES = ("orders", "Carts")
+RISE = "bin_60s,table,writes\n" + "".join(
+    f"{minute},{table},{60 * (2_000 if minute > 60 else 90 + minute % 7)}\n" for minute in range(90) for table in TABLES
+)
 
 
-def test_prices_are_those_of_the_stacks_region_and_say_so(command: Command) -> None:
-    world = str(FILES.parent / "corpus" / "global-table" / "assembly")
-    done = command("rehearse", world, "--scenario", "step", "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    document = json.loads(done.stdout)
-    assert document["prices_region"] == "eu-west-1"
-    text = command("rehearse", world, "--scenario", "step", "--price-region", "us-east-2").stdout
-    assert f"\nprices of us-east-2, {document['prices_dated']}\n" in text
-
-
-def _rates() -> str:
-    lines = ["Region,Service Code,Usage Type,On-Demand Rate"]
-    for number, usage in enumerate(
-        ("WriteCapacityUnit-Hrs", "ReadCapacityUnit-Hrs", "WriteRequestUnits", "ReadRequestUnits")
-    ):
-        lines += [f"eu-north-1,AmazonDynamoDB,EUN1-{kind}{usage},0.000{number + 3}" for kind in ("", "IA-")]
-        lines += [f"us-east-1,AmazonDynamoDB,{kind}{usage},0.001" for kind in ("", "IA-")]
-    return "\n".join(lines)
-
-
-def test_prices_are_shown_and_made_from_a_price_list(command: Command, tmp_path: Path) -> None:
-    shown = command("prices")
-    assert (shown.returncode, shown.stderr) == (0, "")
-    rows = [line.split() for line in shown.stdout.splitlines()]
-    assert rows[0][:2] == ["prices", "of"]
-    assert ["us-east-1", "0.000650", "0.000130", "0.6250", "0.1250", "1.00"] in rows
-    (tmp_path / "rates.csv").write_text(_rates())
-    made = command("prices", "--from", "rates.csv", "--out", "mine.json")
-    assert (made.returncode, made.stderr) == (0, "")
-    assert made.stdout.endswith("written: mine.json\n")
-    listed = json.loads(command("prices", "--prices", "mine.json", "--json").stdout)
-    assert listed["regions"]["eu-north-1"]["standard"]["on_demand_write_million"] == 500
-    used = command("rehearse", *HAND, "--scenario", "step", "--prices", "mine.json", "--price-region", "eu-north-1")
-    assert f"prices of eu-north-1, {listed['dated']}" in used.stdout
-    (tmp_path / "loop").symlink_to("loop")
-    assert refused(command("prices", "--from", "rates.csv", "--out", "loop")) == (
-        "highwater prices: loop: cannot be written: Too many levels of symbolic links"
-    )
-
-
-def test_job_beside_the_traffic_is_rehearsed(command: Command) -> None:
-    template = str(FILES.parent / "corpus" / "target-by-a-split-arn" / "template.yaml")
-    options = ("rehearse", template, "--scenario", "constant", "--mean", "100")
-    workers = "write=50 at 00:20  for 30000 units by 6 workers slow"
-    job = ("--job", workers, "--job", "read=10% at 2026-11-02T00:30 for 600 units")
-    document = json.loads(command(*options, *job, "--json").stdout)
-    writes, reads = document["runs"][0]["jobs"]
-    assert (writes["name"], writes["start"]) == (
-        "write=50 at 00:20 for 30000 units by 6 workers slow, 2026-11-02",
-        "2026-11-02T00:20:00+00:00",
-    )
-    assert writes["units"] == pytest.approx(30_000, abs=50)
-    assert (writes["workers"], writes["most_units_in_a_second"], reads["workers"]) == (6, 50, 1)
-    assert (reads["name"], reads["start"][-14:]) == (
-        "read=10% at 2026-11-02T00:30 for 600 units",
-        "00:30:00+00:00",
-    )
-    said = command(*options, *job).stdout
-    assert "job write=50 at 00:20 for 30000 units by 6 workers slow, 2026-11-02: done in 0:" in said
-
-
-def test_queue_in_front_of_the_table_is_rehearsed(command: Command) -> None:
-    template = str(FILES.parent / "corpus" / "target-by-a-split-arn" / "template.yaml")
-    options = ("rehearse", template, "--scenario", "step", "--mean", "100", "--buffered", "110  within 1h30m")
-    done = command(*options, "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    buffered, direct = json.loads(done.stdout)["runs"]
-    assert (buffered["policy"], direct["policy"], direct["queue"]) == ("declared", "without queue", None)
-    assert (buffered["queue"]["units_per_second"], buffered["queue"]["drain_seconds"]) == (110, 5_400)
-    assert buffered["cost_per_month_usd"] < direct["cost_per_month_usd"]
-    assert "queue at 110 units/s: at most " in command(*options).stdout
-
-
-def test_shards_of_a_hot_key_are_rehearsed(command: Command) -> None:
-    template = str(FILES.parent / "corpus" / "target-by-a-split-arn" / "template.yaml")
-    done = command("rehearse", template, "--scenario", "constant", "--mean", "1700", "--keys", "hot:100/20")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert " units throttled by the limit of a partition, 10,080,000 without shards" in " ".join(done.stdout.split())
-
-
-def test_boost_of_a_job_is_rehearsed(command: Command) -> None:
-    template = str(FILES.parent / "corpus" / "target-by-a-split-arn" / "template.yaml")
-    options = ("rehearse", template, "--scenario", "step", "--mean", "100", "--json")
-    without = json.loads(command(*options).stdout)["runs"][0]
-    boosts = ("--boost", "write=300 at 00:50 for 1h30m", "--boost", "read=50  in total at 2026-11-02T00:50 for 5m")
-    done = command(*options, *boosts)
-    assert (done.returncode, done.stderr) == (0, "")
-    boosted = json.loads(done.stdout)["runs"][0]
-    assert (without["throttled_units"] > 1_000, boosted["throttled_units"]) == (True, 0)
-    assert boosted["cost_per_month_usd"] > without["cost_per_month_usd"]
-
-
-def test_index_that_holds_its_table_back_is_named(command: Command) -> None:
-    done = command("rehearse", *HAND, "--scenario", "constant", "--json")
-    (run,) = json.loads(done.stdout)["runs"]
-    assert list(run["throttled_by_cause"]) == ["index"]
-    by_target = {(target["index"], target["dimension"]): target for target in run["targets"]}
-    assert by_target["by_status", "write"]["highest_provisioned"] == 22
-    assert by_target["by_status", "write"]["throttled_units"] > 0
-
-
-def test_json_is_for_machines(command: Command) -> None:
-    done = command(
-        "rehearse",
-        *HAND,
-        "--scenario",
-        "step",
-        "--index-share",
-        "by_status=0",
-        "--compare",
-        "native:70,on-demand",
-        "--json",
-    )
-    document = json.loads(done.stdout)
-    assert (document["table"], document["passed"], document["prices_dated"]) == ("Orders", [], "2026-11")
-    assert document["traffic"]["minutes"] == 240
-    declared, native, on_demand = document["runs"]
-    assert [run["policy"] for run in document["runs"]] == ["declared", "native:70", "on-demand"]
-    assert declared["demanded_units"] == 1_000 * 180 * 60 + 4_000 * 60 * 60
-    assert declared["worst_minute"]["minute"] >= 60
-    rise = next(event for event in native["events"] if event["kind"] == "scale-out")
-    assert rise["after"] > rise["before"]
-    assert on_demand["utilization_percent"] is None
-
-
-def test_limits_end_with_status_1_and_say_so(command: Command) -> None:
-    done = command("rehearse", *HAND, "--scenario", "step", "--max-throttled", "0.5", "--max-cost", "100000")
-    assert done.returncode == 1
-    assert done.stdout.splitlines()[-1].endswith("% of the requested units are throttled, the limit is 0.5 %")
-    done = command("rehearse", *HAND, "--scenario", "step", "--max-throttled", "99.9", "--max-cost", "1", "--json")
-    assert done.returncode == 1
-    assert json.loads(done.stdout)["passed"] == ["cost"]
-
-
-def test_queue_that_is_late_ends_with_status_1(command: Command) -> None:
-    options = ("rehearse", *HAND, "--scenario", "step", "--mean", "100", "--buffered")
-    done = command(*options, "110 within 1m", "--json")
-    assert done.returncode == 1
-    assert json.loads(done.stdout)["passed"] == ["queue"]
-    assert command(*options, "110 within 9h").returncode == 0
-
-
-def test_files_are_written_and_traffic_can_be_used_again(command: Command, tmp_path: Path) -> None:
-    common = ("--index-share", "by_status=10")
-    done = command(
-        "rehearse",
-        *HAND,
-        *common,
-        "--scenario",
-        "figure-2",
-        "--seed",
-        "5",
-        "--save",
-        "t.csv",
-        "--html",
-        "r.html",
-        "--png",
-        "r.png",
+def _synthesized(folder: Path, floor: int) -> str:
+    folder.mkdir()
+    (folder / "app.py").write_text(APP.replace("FLOOR", str(floor)))
+    done = subprocess.run(
+        [sys.executable, "app.py", "cdk.out"], cwd=folder, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-3:] == ["written: t.csv", "written: r.html", "written: r.png"]
-    assert "<p class='verdict'>As declared, " in (tmp_path / "r.html").read_text()
-    first = json.loads(command("rehearse", *HAND, *common, "--scenario", "figure-2", "--seed", "5", "--json").stdout)
-    again = json.loads(command("rehearse", *HAND, *common, "--traffic", "t.csv", "--json").stdout)
-    assert again["runs"] == first["runs"]
+    return str(folder / "cdk.out")
 
 
-def test_traffic_is_scaled_moved_and_read_as_reads(command: Command, tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("minute_index,units\n" + "".join(f"{n},600\n" for n in range(30)))
-    done = command(
-        "rehearse",
-        *HAND,
-        "--traffic",
-        "t.csv",
-        "--as",
-        "reads",
-        "--scale",
-        "3",
-        "--start",
-        "2026-11-06",
-        "--shift",
-        "2h",
-        "--json",
+@pytest.fixture(scope="module")
+def apps(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """The app with a floor of 17 writes, and with one of 2,900."""
+    folder = tmp_path_factory.mktemp("apps")
+    return _synthesized(folder / "old", 17), _synthesized(folder / "new", 2_900)
+
+
+def test_all_tables_but_highwaters_own_are_rehearsed_each_under_its_own_traffic(
+    command: Command, apps: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "traffic.csv").write_text(RISE)
+    done = command("rehearse", apps[1], "--traffic", "traffic.csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    first, *lines = done.stdout.splitlines()
+    assert first.startswith("2 tables, 14 alarms, 1 scaler: ")
+    assert [line.split(":")[0] for line in lines] == [
+        "Prod/Shop/Carts",
+        "Prod/Shop/Orders",
+        "Prod",
+        "Prod",
+        "0.1 days from Mon 2026-11-02 00",
+    ]
+    assert "On demand: " in lines[1]
+    assert lines[2:4] == [
+        "Prod: 14 alarms, whatever the traffic: 1.40 USD a month.",
+        "Prod: 1 scaler, whatever the traffic: 0.64 USD a month.",
+    ]
+    assert "; without AWS Config: at most " in lines[4]
+    recorded = command("rehearse", apps[1], "--traffic", "traffic.csv", "--config-recorder")
+    assert ", 2026-11, with AWS Config: at most " in recorded.stdout
+    assert recorded.stdout.splitlines()[0] != first
+
+
+def test_change_is_told_with_its_limits_in_text_markdown_and_json(
+    command: Command, apps: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "traffic.csv").write_text(RISE)
+    against = ("rehearse", apps[1], "--against", apps[0], "--traffic", "traffic.csv", "--max-cost-rise", "5")
+    done = command(*against)
+    assert (done.returncode, done.stderr) == (1, "")
+    lines = done.stdout.splitlines()
+    assert f"Before ({apps[0]}): " in lines[0]
+    assert lines[1].startswith("Prod/Shop/Orders: ")
+    assert lines[2] == "1 is unchanged."
+    assert lines[-1].startswith("✗ Prod: the cost rises by $")
+    markdown = command(*against, "--format", "markdown").stdout
+    assert markdown.startswith("<!-- highwater::Prod -->\n### DynamoDB capacity, Prod\n")
+    assert "\n- ❌ Prod: the cost rises by $" in markdown
+    page = command(*against, "--html", "page.html").stdout.splitlines()
+    assert [line for line in page if line not in lines] == ["written: page.html"]
+    assert html.unescape((tmp_path / "page.html").read_text()).count(lines[0]) == 1
+    document = json.loads(command(*against, "--json").stdout)
+    assert document["passed"] == ["cost-rise"]
+    orders = next(table for table in document["tables"] if table["name"] == "Prod/Shop/Orders")
+    assert orders["before"]["throttled_percent"] > 1
+    assert orders["after"]["throttled_percent"] == 0
+    assert json.loads(command(*against, "--format", "json").stdout) == document
+
+
+def test_table_without_traffic_is_unknown_and_in_no_sum(
+    command: Command, apps: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "orders.csv").write_text("bin_60s,writes\n0,54000\n1,54000\n")
+    done = command("rehearse", apps[1], "--traffic", "orders.csv", "--json")
+    assert done.returncode == 0
+    carts, orders = json.loads(done.stdout)["tables"]
+    assert carts["unknown"] == "there is no traffic of Prod/Shop/Carts"
+    assert carts["after"] is None
+    failed = command("rehearse", apps[1], "--traffic", "orders.csv", "--fail-on-unknown")
+    assert (failed.returncode, failed.stdout.splitlines()[-1]) == (
+        1,
+        "✗ Prod/Shop/Carts: unknown: there is no traffic of Prod/Shop/Carts; no table may be unknown",
     )
+    assert orders["unknown"] is None
+
+
+def test_cheapest_plan_of_a_table_is_searched_for(command: Command, apps: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "orders.csv").write_text("bin_60s,writes\n" + "".join(f"{minute},54000\n" for minute in range(60)))
+    options = ("--against", apps[0], "--table", "Orders", "--traffic", "orders.csv", "--cheapest-within", "0.01")
+    done = command("rehearse", apps[1], *options, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    (orders,) = json.loads(done.stdout)["tables"]
+    cheapest = orders["cheapest"]
+    assert cheapest["throttled_percent"] <= 0.01
+    assert cheapest["cost_per_month_usd"] < orders["after"]["cost_per_month_usd"]
+    assert f"with {cheapest['summary']}." in command("rehearse", apps[1], *options).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--html", "."], "--html '.' is a folder; give the name of a file"),
+        (
+            ["--max-cost-rise", "1"],
+            "--max-throttled-rise and --max-cost-rise compare with an older app; give it with --against",
+        ),
+        (["--table", "Nope"], "there is no table 'Nope'; the tables are Data/Orders, Data/Visits"),
+        (["--against", TWO, "--table", "Nope"], "there is no table 'Nope'; the tables are Data/Orders, Data/Visits"),
+        (
+            ["--against", "--upload-pack=x"],
+            "--against --upload-pack=x: is neither a folder or template nor a revision of git: fatal: not a git "
+            "repository (or any of the parent directories): .git",
+        ),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_options_that_have_no_meaning_are_refused(command: Command, options: list[str], message: str) -> None:
+    assert refused(command("rehearse", TWO, "--scenario", "step", *options)) == f"highwater rehearse: {message}"
+
+
+def test_source_of_all_tables_is_told(command: Command) -> None:
+    assert refused(command("rehearse", TWO)) == (
+        "highwater rehearse: give the traffic with exactly one of --traffic FILE, --scenario NAME and --live"
+    )
+    assert refused(command("rehearse", TWO, "--scenario", "step", "--days", "3")) == (
+        "highwater rehearse: --days is of --live; remove it beside --scenario"
+    )
+
+
+def _git(folder: Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.com", "-c", "init.defaultBranch=main"]
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository whose app is in a folder below it, with a floor of 17 in its only commit and of 2,900 since."""
+    folder = tmp_path / "work" / "infra"
+    folder.mkdir(parents=True)
+    (folder / "app.py").write_text(APP.replace("FLOOR", "17"))
+    (folder / "cdk.json").write_text(json.dumps({"app": f"{sys.executable} app.py"}))
+    (folder / "traffic.csv").write_text(RISE)
+    _git(folder.parent, "init")
+    _git(folder.parent, "add", ".")
+    _git(folder.parent, "commit", "-m", "old")
+    (folder / "app.py").write_text(APP.replace("FLOOR", "2_900"))
+    (folder / "node_modules").symlink_to(ROOT / "node_modules")
+    return folder
+
+
+@pytest.mark.cloud
+def test_old_app_is_synthesized_from_a_revision_which_leaves_nothing_behind(repository: Path) -> None:
+    environment = os.environ | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"}
+    cdk = str(ROOT / "node_modules" / ".bin" / "cdk")
+    subprocess.run([cdk, "synth", "--quiet"], cwd=repository, check=True, capture_output=True, env=environment)
+    command = [SCRIPT, "rehearse", "cdk.out", "--against", "main"]
+    done = subprocess.run(
+        [*command, "--traffic", "traffic.csv", "--json"],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    tables = {table["name"]: table["change"] for table in json.loads(done.stdout)["tables"]}
+    assert tables == {"Prod/Shop/Carts": "unchanged", "Prod/Shop/Orders": "changed"}
+    listed = subprocess.run(["git", "worktree", "list"], cwd=repository, capture_output=True, text=True, check=True)
+    assert len(listed.stdout.splitlines()) == 1
+    (repository / "cdk.json").write_text("{")
+    _git(repository.parent, "commit", "-am", "broken")
+    broken = subprocess.run(
+        [*command[:-1], "HEAD", "--traffic", "traffic.csv"], cwd=repository, capture_output=True, text=True, check=False
+    )
+    assert broken.returncode == 2
+    assert broken.stderr.startswith("highwater rehearse: --against HEAD: cdk synth: ")
+    assert len(broken.stderr.splitlines()) == 1
+
+
+def test_plan_of_terraform_is_compared_with_the_state_that_it_was_made_from(command: Command, tmp_path: Path) -> None:
+    carts = "aws_dynamodb_table.carts"
+    same = (
+        table(carts, name="carts"),
+        target("aws_appautoscaling_target.carts", resource_id="table/carts"),
+        action("aws_appautoscaling_scheduled_action.carts", resource_id="table/carts"),
+    )
+    planned = plan(
+        *same, table(), target(min_capacity=2_900, max_capacity=9_000), action(), prior=(*same, table(), target())
+    )
+    (tmp_path / "plan.json").write_text(json.dumps(planned))
+    (tmp_path / "traffic.csv").write_text(RISE.replace("Carts", "carts"))
+    done = command("rehearse", "plan.json", "--against", "prior", "--traffic", "traffic.csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert "Before (prior): " in lines[0]
+    assert lines[1].startswith("aws_dynamodb_table.orders: ")
+    assert lines[2] == "1 is unchanged."
+    every = command("rehearse", "plan.json", "--traffic", "traffic.csv", "--json")
+    assert (every.returncode, every.stderr) == (0, "")
+    assert [each["name"] for each in json.loads(every.stdout)["tables"]] == [carts, "aws_dynamodb_table.orders"]
+    one = command(
+        "rehearse", "plan.json", "--against", "prior", "--table", "orders", "--traffic", "traffic.csv", "--json"
+    )
+    assert [each["name"] for each in json.loads(one.stdout)["tables"]] == ["aws_dynamodb_table.orders"]
+
+
+def test_table_that_a_plan_moves_is_compared_with_itself(command: Command, tmp_path: Path) -> None:
+    old, new = table("aws_dynamodb_table.old"), table("aws_dynamodb_table.new", name="orders-2", write_capacity=60)
+    planned = plan(new, prior=(old,))
+    planned["resource_changes"] = [
+        {"address": new["address"], "previous_address": old["address"], "change": {"actions": ["update"]}}
+    ]
+    (tmp_path / "plan.json").write_text(json.dumps(planned))
+    done = command("rehearse", "plan.json", "--against", "prior", "--scenario", "step", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
     document = json.loads(done.stdout)
-    assert document["traffic"]["start"] == "2026-11-06T02:00:00+00:00"
-    assert document["traffic"]["mean_units_per_second"] == 30
-    read = document["runs"][0]["targets"][0]
-    assert (read["dimension"], read["consumed_units"] + read["throttled_units"]) == ("read", 30 * 1_800)
+    (moved,) = document["tables"]
+    assert (moved["name"], moved["change"], moved["moved_from"]) == (new["address"], "changed", old["address"])
+    assert moved["declared_changes"] == [f"moved from {old['address']}", "write 6 units → 60 units"]
+    assert moved["before"]["cost_per_month_usd"] < moved["after"]["cost_per_month_usd"]
+    assert document["hazards"] == []
 
 
-def test_seconds_within_minutes_are_drawn_on_request(command: Command, tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("minute_index,units\n" + "".join(f"{n},6000\n" for n in range(90)))
-    flat, noisy = (
-        command("rehearse", *HAND, "--traffic", "t.csv", "--compare", "fixed:100", "--json", *more)
-        for more in ((), ("--noise", "1.0", "--seed", "7"))
+@pytest.mark.parametrize(
+    ("policy", "status", "first"),
+    [
+        pytest.param(
+            "Delete",
+            1,
+            "✗ Orders: removed: CloudFormation deletes it, with its data; to keep it, deploy it with DeletionPolicy: "
+            "Retain before (in the CDK: RemovalPolicy.RETAIN)",
+            id="deleted",
+        ),
+        pytest.param(
+            "Retain",
+            0,
+            "! Orders: removed: by its DeletionPolicy, Retain, it stays in the account, with its data, and is only no "
+            "longer managed",
+            id="retained",
+        ),
+    ],
+)
+def test_comparison_begins_with_a_lost_table_and_fails_by_it(
+    command: Command, tmp_path: Path, policy: str, status: int, first: str
+) -> None:
+    key = {"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}], "BillingMode": "PAY_PER_REQUEST"}
+    both = {name: {"Type": "AWS::DynamoDB::Table", "DeletionPolicy": policy, "Properties": key} for name in TABLES}
+    both["Orders"] = both.pop("orders")
+    (tmp_path / "old.json").write_text(json.dumps({"Resources": both}))
+    (tmp_path / "new.json").write_text(json.dumps({"Resources": {"Carts": both["Carts"]}}))
+    done = command("rehearse", "new.json", "--against", "old.json", "--scenario", "step")
+    assert (done.returncode, done.stderr) == (status, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == first
+    assert lines[1].startswith("1 table: ")
+    # people who look at another table hear nothing of this one
+    alone = command("rehearse", "new.json", "--against", "old.json", "--scenario", "step", "--table", "Carts")
+    assert (alone.returncode, alone.stdout.startswith("1 table: ")) == (0, True)
+
+
+def test_plan_of_terraform_is_compared_with_no_revision_of_git(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(json.dumps(plan(table(), target())))
+    assert refused(command("rehearse", "plan.json", "--against", "main", "--scenario", "step")) == (
+        "highwater rehearse: --against main: is no file, and no plan of Terraform is made of a revision of git; "
+        "compare with the state that the plan was made from: --against prior"
     )
-    assert flat.stderr == ""
-    assert noisy.stderr == "t: the seconds within minutes are drawn at random: noise 1, seed 7\n"
-    units = [json.loads(done.stdout)["traffic"]["mean_units_per_second"] for done in (flat, noisy)]
-    assert units == [100, 100]
-    throttled = [json.loads(done.stdout)["runs"][1]["targets"][0]["throttled_units"] for done in (flat, noisy)]
-    assert throttled[0] == 0
 
 
-def test_help_suffices(command: Command) -> None:
-    text = command("rehearse", "--help").stdout
-    for word in (
-        "--traffic",
-        "--scenario",
-        "--table",
-        "--compare",
-        "--max-throttled",
-        "--html",
-        "Exit status",
-        "native:PERCENT",
-    ):
-        assert word in text
-    assert "\n  highwater rehearse cdk.out --scenario step --compare native:50,on-demand,clairvoyant\n" in text
+def test_what_is_no_plan_has_no_prior_state(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text(json.dumps(state(table())))
+    assert refused(command("rehearse", "state.json", "--against", "prior", "--scenario", "step")) == (
+        "highwater rehearse: state.json: is no plan, so it has no prior state; give terraform show -json of a plan"
+    )
+
+
+def test_folder_of_plans_is_compared_with_the_states_before_them(command: Command, tmp_path: Path) -> None:
+    for unit, floor in (("orders", 2_900), ("carts", 5)):
+        (tmp_path / "plans" / unit).mkdir(parents=True)
+        planned = plan(table(name=unit, write_capacity=floor), prior=(table(name=unit),))
+        (tmp_path / "plans" / unit / "tfplan.json").write_text(json.dumps(planned))
+    done = command("rehearse", "plans", "--against", "prior", "--scenario", "step", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(each["name"] for each in json.loads(done.stdout)["tables"]) == [
+        "carts/tfplan.json/aws_dynamodb_table.orders",
+        "orders/tfplan.json/aws_dynamodb_table.orders",
+    ]
+
+
+def test_parameter_wins_over_a_file_which_may_have_more(command: Command, tmp_path: Path) -> None:
+    units = "{ReadCapacityUnits: !Ref Floor, WriteCapacityUnits: !Ref Floor}"
+    (tmp_path / "t.yaml").write_text(
+        "Parameters: {Floor: {Type: Number}}\n"
+        "Resources:\n  Orders:\n    Type: AWS::DynamoDB::Table\n"
+        f"    Properties: {{ProvisionedThroughput: {units}}}\n"
+    )
+    (tmp_path / "prod.json").write_text('{"Parameters": {"Floor": 70, "Vpc": "vpc-1"}}')
+    (tmp_path / "more.yaml").write_text("Floor: 80\n")
+    rehearsed = ("rehearse", "t.yaml", "--scenario", "constant", "--mean", "9", "--json")
+    costs = [
+        json.loads(command(*rehearsed, *given).stdout)["after"]["cost_per_month_usd"]
+        for given in (
+            ("--parameter", "Floor=70"),
+            ("--parameters", "prod.json"),
+            ("--parameters", "more.yaml", "--parameters", "prod.json"),
+            ("--parameters", "prod.json", "--parameter", "Floor=140"),
+        )
+    ]
+    assert costs[0] == costs[1] == costs[2]
+    assert costs[3] > 1.9 * costs[0]
+    assert json.loads(command("migrate", "t.yaml", "--parameters", "prod.json", "--json").stdout)["tables"][0][
+        "what"
+    ] == ("table: read 70 fixed, write 70 fixed")
+    assert refused(command("migrate", "t.yaml", "--parameters", "t.toml")) == (
+        "highwater migrate: t.toml: cannot be read: No such file or directory"
+    )

@@ -111,8 +111,8 @@ def test_command_line_that_cannot_be_is_told(command: Command, arguments: tuple[
 
 
 @pytest.mark.usefixtures("many")
-def test_rehearse_takes_the_table_that_it_is_for_and_prints_the_notes(command: Command) -> None:
-    done = command("rehearse", "t.yaml", "--traffic", "many.csv", "--table", "Orders", "--json")
+def test_simulate_takes_the_table_that_it_is_for_and_prints_the_notes(command: Command) -> None:
+    done = command("simulate", "t.yaml", "--traffic", "many.csv", "--table", "Orders", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["traffic"]["name"] == "orders"
     assert done.stderr.splitlines() == [
@@ -120,8 +120,32 @@ def test_rehearse_takes_the_table_that_it_is_for_and_prints_the_notes(command: C
         "many.csv: no rows for 1 of 4 bins of table orders, the first at 2026-11-02T10:02:00Z: they are unknown, and "
         "simulated as between their neighbours",
     ]
-    done = command("rehearse", "t.yaml", "--traffic", "many.csv", "--traffic-table", "carts", "--json")
+    done = command("simulate", "t.yaml", "--traffic", "many.csv", "--traffic-table", "carts", "--json")
     assert json.loads(done.stdout)["traffic"]["name"] == "carts"
+
+
+def test_simulate_finds_the_traffic_of_a_table_by_the_name_that_cloudformation_generated(
+    command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "t.yaml").write_text(TEMPLATE.replace("      TableName: orders\n", ""))
+    folder = tmp_path / "traffic"
+    folder.mkdir()
+    names = {"Shop-Orders-1F6H4LDFTFI3O": 300, "Shop-Carts-QHOIR25MRDJL": 240, "logs": 180}
+    for name, units in names.items():
+        (folder / f"{name}.csv").write_text(f"bin_60s,writes\n0,{units}\n1,{units}\n")
+    for table in ((), ("--table", "Orders")):
+        done = command("simulate", "t.yaml", "--traffic", "traffic", *table, "--json")
+        assert (done.returncode, done.stderr) == (0, "")
+        traffic = json.loads(done.stdout)["traffic"]
+        assert (traffic["name"], traffic["mean_units_per_second"]) == ("Shop-Orders-1F6H4LDFTFI3O", 5)
+    (folder / "Beta-Orders-arZJxYWqV4wX.csv").write_text("bin_60s,writes\n0,60\n")
+    assert refused(command("simulate", "t.yaml", "--traffic", "traffic", "--table", "Orders")) == (
+        "highwater simulate: traffic: has traffic of 4 tables, Beta-Orders-arZJxYWqV4wX, Shop-Carts-QHOIR25MRDJL, "
+        "Shop-Orders-1F6H4LDFTFI3O, logs; choose one with --traffic-table NAME"
+    )
+    chosen = ("--traffic-table", "Beta-Orders-arZJxYWqV4wX", "--table", "Orders", "--json")
+    done = command("simulate", "t.yaml", "--traffic", "traffic", *chosen)
+    assert json.loads(done.stdout)["traffic"]["mean_units_per_second"] == 1
 
 
 @pytest.fixture(scope="module")

@@ -47,6 +47,11 @@ Resources:
 """
 OPTIONS = {
     "rehearse": """
+        --traffic --scenario --live --region --days --as --scale --mean --start --shift --seed --metric-delay
+        --price-region --prices --table --parameter --against --max-throttled --max-cost --max-throttled-rise
+        --max-cost-rise --fail-on-unknown --format --html --json
+    """,
+    "simulate": """
         --traffic --traffic-table --scenario --live-table --region --days --save --as --scale --mean --start --shift
         --seed --metric-delay --price-region --prices --table --parameter --target --compare --keys --index-share
         --size-gb --new-items --table-quota --account-quota --max-throttled --max-cost --html --png --json
@@ -122,7 +127,7 @@ def test_changed_templates(tmp_path: Path) -> None:
             given = as_bytes(changed_text(text, random))
         (place / source.name).write_bytes(given)
         (place / "in.csv").write_text(WITHOUT_INDEX)
-        arguments = ["rehearse", source.name, "--traffic", "in.csv"]
+        arguments = [random.choice(["rehearse", "simulate"]), source.name, "--traffic", "in.csv"]
         arguments += ["--html", "out.html"] if seed % 10 == 0 else []
         arguments += ["--table", random.choice(["Orders", "Visits", "Shop/Orders"])] if random.random() < 0.5 else []
         _check(Command(place)(*arguments), seed, arguments, place, given)
@@ -180,8 +185,9 @@ def test_changed_plans_of_terraform(tmp_path: Path) -> None:
         given = changed_json(_terraform(), random)
         (place / "plan.json").write_bytes(given)
         (place / "in.csv").write_text(WITHOUT_INDEX)
-        arguments = ["rehearse", "plan.json", "--traffic", "in.csv"]
-        arguments += random.choice([[], ["--table", "orders"], ["--against", "prior"], ["--all"]])
+        arguments = [random.choice(["rehearse", "simulate"]), "plan.json", "--traffic", "in.csv"]
+        more = [[], ["--table", "orders"]] + ([["--against", "prior"]] if arguments[0] == "rehearse" else [])
+        arguments += random.choice(more)
         _check(Command(place)(*arguments), seed, arguments, place, given)
 
 
@@ -204,7 +210,7 @@ def test_plans_of_terraform_that_are_nested_deeply(form: str, depth: int, tmp_pa
         text = f'{opening}{{{resources}}}}},"resource_changes":[{change}]}}'
     given = text.encode()
     (tmp_path / "plan.json").write_bytes(given)
-    _check(Command(tmp_path)("rehearse", "plan.json", "--scenario", "step"), depth, form, tmp_path, given)
+    _check(Command(tmp_path)("simulate", "plan.json", "--scenario", "step"), depth, form, tmp_path, given)
 
 
 def test_changed_traffic(tmp_path: Path) -> None:
@@ -212,7 +218,7 @@ def test_changed_traffic(tmp_path: Path) -> None:
         given = as_bytes(changed_text(TRAFFIC, random))
         (place / "in.csv").write_bytes(given)
         (place / "t.yaml").write_text(TEMPLATE)
-        arguments = ["rehearse", "t.yaml", "--traffic", "in.csv", "--save", "out.csv"]
+        arguments = ["simulate", "t.yaml", "--traffic", "in.csv", "--save", "out.csv"]
         _check(Command(place)(*arguments), seed, arguments, place, given)
 
 
@@ -245,7 +251,7 @@ def test_changed_traffic_of_any_shape(tmp_path: Path) -> None:
         (place / "t.yaml").write_text(TEMPLATE)
         for arguments in (
             ["traffic", "show", "in.csv", *(["--json"] if random.random() < 0.5 else [])],
-            ["rehearse", "t.yaml", "--traffic", "in.csv", "--table", "Orders", "--save", "out.csv"],
+            ["simulate", "t.yaml", "--traffic", "in.csv", "--table", "Orders", "--save", "out.csv"],
         ):
             _check(Command(place)(*arguments), seed, arguments, place, given)
 
@@ -276,7 +282,7 @@ def test_any_command_line(tmp_path: Path) -> None:
         (place / "loop").symlink_to("loop")
         command = random.choice(list(OPTIONS))
         arguments = command.split()
-        if command == "rehearse" and random.random() < 0.8:
+        if command in ("rehearse", "simulate") and random.random() < 0.8:
             arguments += ["t.yaml", "--traffic", "in.csv"]
         if command == "recommend":
             # a search takes seconds; most of these end before it

@@ -11,6 +11,7 @@ from highwater.core import Dimension
 from highwater_lab.rehearse import (
     AppRehearsal,
     Cheapest,
+    Conditions,
     FixedCost,
     Limits,
     Outcome,
@@ -23,7 +24,7 @@ from highwater_lab.report.terminal import config_text
 from highwater_lab.services.prices import Commitments, load_prices
 from highwater_lab.simulation import TableSetup
 from highwater_lab.simulation.setup import ReplicaSetup
-from highwater_lab.template import ListedTable, list_tables, load_templates
+from highwater_lab.template import ListedApp, ListedTable, load_templates, read_app
 from highwater_lab.traffic import Stream, Traffic
 from tests.rehearse.apps import APP, CARTS, GONE, LOST, NEW, ORDERS, STEP, outcome, setup_of
 
@@ -35,12 +36,16 @@ def _table(name: str, setup: TableSetup | None, *, problem: str = "", **more: st
     return ListedTable(name=name, setup=setup, problem=problem, stacks=("Shop",), **values)  # type: ignore[arg-type] # texts all
 
 
+def _listed(*tables: ListedTable) -> ListedApp:
+    return ListedApp(tables=tables)
+
+
 def _app(after: list[ListedTable], before: list[ListedTable] | None = None, **traffic: Traffic) -> AppRehearsal:
     found = traffic or {"*": STEP}
     return rehearse_app(
-        after,
+        _listed(*after),
         lambda table: found.get("*") or found.get(table.name),
-        before=before,
+        before=None if before is None else _listed(*before),
         against="main" if before is not None else "",
         processes=1,
     )
@@ -63,14 +68,14 @@ def test_outcomes_are_those_of_a_rehearsal_of_the_table_alone() -> None:
 
 def test_several_processes_give_the_same_as_one() -> None:
     tables = [_table(f"T{floor}", setup_of(floor)) for floor in (300, 900)]
-    one, two = (rehearse_app(tables, lambda _: STEP, processes=processes) for processes in (1, 2))
+    one, two = (rehearse_app(_listed(*tables), lambda _: STEP, processes=processes) for processes in (1, 2))
     assert one == two
 
 
 def test_tables_with_schedules_are_compared_by_them_and_simulated_by_several_processes() -> None:
     assembly = Path(__file__).parents[1] / "template" / "corpus" / "capacity-in-another-stack" / "assembly"
-    after, before = (list_tables(load_templates(assembly), {}) for _ in range(2))
-    setups = [each.setup for each in after if each.setup is not None]
+    after, before = (read_app(load_templates(assembly), {}) for _ in range(2))
+    setups = [each.setup for each in after.tables if each.setup is not None]
     assert any(resource.write.actions for setup in setups for resource in setup.resources)
     app = rehearse_app(after, lambda _: STEP, before=before, against="main", processes=2)
     assert {table.change for table in app.tables} == {TableChange.UNCHANGED}
@@ -232,7 +237,7 @@ def test_cheapest_plan_is_priced_with_indexes_and_replicas_of_the_table() -> Non
         "Global": replace(setup_of(300), replicas=replicas),
     }
     tables = [_table(name, setup) for name, setup in setups.items()]
-    app = rehearse_app(tables, lambda _: STEP, cheapest_within=0.01)
+    app = rehearse_app(_listed(*tables), lambda _: STEP, cheapest_within=0.01)
     costs = {table.name: table.cheapest.cost_per_month for table in app.tables if table.cheapest}
     assert costs["Indexed"] == pytest.approx(2 * costs["One"], rel=0.02)
     assert costs["Global"] == pytest.approx(3 * costs["One"], rel=0.02)
@@ -347,7 +352,9 @@ def test_alarms_and_scalers_are_rows_of_their_stage_and_part_of_its_sums() -> No
 
 
 def test_config_records_each_change_of_the_table_and_of_its_four_alarms() -> None:
-    without, recorded = (rehearse(setup_of(300), STEP, has_config_recorder=recorder) for recorder in (False, True))
+    without, recorded = (
+        rehearse(setup_of(300), STEP, conditions=Conditions(has_config_recorder=recorder)) for recorder in (False, True)
+    )
     bill = recorded.declared.bill
     changes = sum(len(target.capacity) - 1 for target in recorded.declared.targets)
     assert bill.config_items == 5 * changes > 0
@@ -369,11 +376,16 @@ def test_config_records_each_change_of_the_table_and_of_its_four_alarms() -> Non
     assert compared.before is not None
     assert f" USD (before: {compared.before.config_items_per_month:,.0f} items, " in app_markdown(compared)
     app = rehearse_app(
-        [_table("A", setup_of(300)), _table("B", setup_of(300))], lambda _: STEP, has_config_recorder=True
+        _listed(_table("A", setup_of(300)), _table("B", setup_of(300))),
+        lambda _: STEP,
+        conditions=Conditions(has_config_recorder=True),
     )
     assert app.after.config_per_month == pytest.approx(2 * bill.config_per_month)
     assert app.after.cost_per_month == pytest.approx(
-        2 * rehearse(setup_of(300), STEP, price_region="eu-west-1", has_config_recorder=True).cost_per_month
+        2
+        * rehearse(
+            setup_of(300), STEP, conditions=Conditions(price_region="eu-west-1", has_config_recorder=True)
+        ).cost_per_month
     )
     assert app_document(app)["after"]["config"]["is_included"]
 
@@ -446,10 +458,10 @@ def test_reserved_capacity_is_shared_by_the_tables_and_counts_once() -> None:
         _table("B", setup_of(2_900)),
         _table("C", replace(setup_of(2_900), is_on_demand=True)),
     ]
-    plain = rehearse_app(tables, lambda _: STEP, processes=1)
+    plain = rehearse_app(_listed(*tables), lambda _: STEP, processes=1)
     for reserved in (1_000, 10_000_000):
-        commitments = Commitments(reserved_write_units=reserved)
-        app = rehearse_app(tables, lambda _: STEP, commitments=commitments, processes=1)
+        conditions = Conditions(commitments=Commitments(reserved_write_units=reserved))
+        app = rehearse_app(_listed(*tables), lambda _: STEP, conditions=conditions, processes=1)
         assert [table.after for table in app.tables] == [table.after for table in plain.tables]
         units = sum(
             min(sum(hour), reserved)
@@ -460,8 +472,17 @@ def test_reserved_capacity_is_shared_by_the_tables_and_counts_once() -> None:
         hours = len(a.hourly[Dimension.WRITE])
         saved = units / hours * 730 * load_prices("eu-west-1").throughput().write_unit_hour
         assert plain.after.cost_per_month - app.after.cost_per_month == pytest.approx(saved)
-    one = rehearse(setup_of(2_900), STEP, price_region="eu-west-1", commitments=Commitments(reserved_write_units=1_000))
-    alone = rehearse_app(tables[:1], lambda _: STEP, commitments=Commitments(reserved_write_units=1_000), processes=1)
+    one = rehearse(
+        setup_of(2_900),
+        STEP,
+        conditions=Conditions(price_region="eu-west-1", commitments=Commitments(reserved_write_units=1_000)),
+    )
+    alone = rehearse_app(
+        _listed(*tables[:1]),
+        lambda _: STEP,
+        conditions=Conditions(commitments=Commitments(reserved_write_units=1_000)),
+        processes=1,
+    )
     assert alone.after.cost_per_month == pytest.approx(one.cost_per_month)
 
 
@@ -470,15 +491,21 @@ def test_reserved_capacity_is_not_used_up_by_writes_of_a_global_table() -> None:
     tables = [_table("A", replicated), _table("B", setup_of(2_900))]
     commitments = Commitments(reserved_write_units=1_000)
     both, alone = (
-        rehearse_app(each, lambda _: STEP, commitments=commitments, processes=1) for each in (tables, tables[1:])
+        rehearse_app(_listed(*each), lambda _: STEP, conditions=Conditions(commitments=commitments), processes=1)
+        for each in (tables, tables[1:])
     )
-    plain = rehearse_app(tables[:1], lambda _: STEP, processes=1)
+    plain = rehearse_app(_listed(*tables[:1]), lambda _: STEP, processes=1)
     assert both.after.cost_per_month == pytest.approx(plain.after.cost_per_month + alone.after.cost_per_month)
 
 
 def test_savings_plan_counts_in_each_table() -> None:
     tables = [_table("A", setup_of(2_900))]
-    plan = rehearse_app(tables, lambda _: STEP, commitments=Commitments(has_savings_plan=True), processes=1)
-    alone = rehearse(setup_of(2_900), STEP, price_region="eu-west-1", commitments=Commitments(has_savings_plan=True))
+    conditions = Conditions(commitments=Commitments(has_savings_plan=True))
+    plan = rehearse_app(_listed(*tables), lambda _: STEP, conditions=conditions, processes=1)
+    alone = rehearse(
+        setup_of(2_900),
+        STEP,
+        conditions=Conditions(price_region="eu-west-1", commitments=Commitments(has_savings_plan=True)),
+    )
     assert plan.after.cost_per_month == pytest.approx(alone.cost_per_month)
     assert plan.prices == "prices of eu-west-1, 2026-11, savings plan"

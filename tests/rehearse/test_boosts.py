@@ -11,7 +11,7 @@ import pytest
 
 from highwater.core import Capacity, Dimension, Plan
 from highwater.core.scaler import Mode, ScaledPlan
-from highwater_lab.rehearse import PlannedBoost, RehearsalError, rehearse
+from highwater_lab.rehearse import PlannedBoost, RehearsalError, Workload, rehearse
 from highwater_lab.rehearse.jobs import leases_of
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression
@@ -58,7 +58,7 @@ def capacity_at(run: Run, minute: int) -> int:
 @pytest.mark.parametrize("setup", SETUPS.values(), ids=SETUPS)
 def test_job_that_asks_before_it_starts_is_not_throttled_and_leaves_nothing_behind(setup: TableSetup) -> None:
     without = rehearse(setup, LOAD).declared
-    boosted = rehearse(setup, LOAD, boosts=[boost()]).declared
+    boosted = rehearse(setup, LOAD, workload=Workload(boosts=[boost()])).declared
     assert without.throttled_units > 50_000
     assert boosted.throttled_units == 0
     assert capacity_at(boosted, 59) >= 4_300
@@ -71,7 +71,7 @@ def test_job_that_asks_before_it_starts_is_not_throttled_and_leaves_nothing_behi
 
 
 def test_floor_after_a_boost_is_the_one_before() -> None:
-    run = rehearse(SETUPS["alone"], LOAD, boosts=[boost()]).declared
+    run = rehearse(SETUPS["alone"], LOAD, workload=Workload(boosts=[boost()])).declared
     assert [(at // 60, low) for at, low, _ in run.target(Dimension.WRITE).bounds] == [(0, 100), (56, 4_400), (101, 100)]
 
 
@@ -79,7 +79,7 @@ def test_two_boosts_at_once_add_up_and_stay_below_the_ceiling() -> None:
     more = boost(units=700, at=JOB_AT + timedelta(minutes=10), length=timedelta(minutes=5))
     total = boost(units=8_000, is_total=True, at=JOB_AT + timedelta(minutes=20), length=timedelta(minutes=5))
     huge = boost(units=50_000, at=JOB_AT + timedelta(minutes=30), length=timedelta(minutes=5))
-    run = rehearse(SETUPS["alone"], LOAD, boosts=[boost(), more, total, huge]).declared
+    run = rehearse(SETUPS["alone"], LOAD, workload=Workload(boosts=[boost(), more, total, huge])).declared
     assert [(at // 60, low) for at, low, _ in run.target(Dimension.WRITE).bounds] == [
         (0, 100),
         (56, 4_400),
@@ -103,7 +103,7 @@ def test_window_that_opens_during_a_boost_is_boosted_too() -> None:
         return ScheduledChange(name=name, expression=expression, min=units, max=None, start=None, end=None)
 
     target = tracked(low=100, high=9_000, actions=(action("open", 70, 600), action("close", 80, 100)))
-    run = rehearse(table(target), LOAD, boosts=[boost()]).declared
+    run = rehearse(table(target), LOAD, workload=Workload(boosts=[boost()])).declared
     floors = [(at // 60, low) for at, low, _ in run.target(Dimension.WRITE).bounds]
     assert (70, 4_900) in floors
     assert (80, 4_400) in floors
@@ -135,5 +135,5 @@ def test_job_of_every_day_boosts_every_day() -> None:
 )
 def test_boost_of_what_nothing_scales_is_told(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(RehearsalError) as refused:
-        rehearse(SETUPS["alone"], LOAD, boosts=[boost(**changed)])
+        rehearse(SETUPS["alone"], LOAD, workload=Workload(boosts=[boost(**changed)]))
     assert str(refused.value) == f"{message}capacity of Orders, so a boost cannot raise it; declare it as autoscaled"

@@ -17,12 +17,12 @@ from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import BoostCoordinator, BufferedWrites, Capacity, HighWaterTable
 from highwater.core import Dimension
-from highwater_lab.rehearse import Limits, Rehearsal, RehearsalError, rehearse, rehearse_app
+from highwater_lab.rehearse import Limits, Rehearsal, RehearsalError, Workload, rehearse, rehearse_app
 from highwater_lab.report.document import rehearsal_document
 from highwater_lab.report.page import write_page
 from highwater_lab.report.terminal import share_text, work_lines
 from highwater_lab.simulation import Buffer, TargetSetup
-from highwater_lab.template import TemplateError, find_table, list_tables, load_templates
+from highwater_lab.template import TemplateError, find_table, load_templates, read_app
 from highwater_lab.traffic import Stream, Traffic
 from tests.simulation.tables import START, table, tracked, writes
 
@@ -83,7 +83,7 @@ def test_rehearsal_of_the_template_compares_with_writing_directly(shop: Path) ->
 
 
 def test_option_puts_a_queue_in_front_of_any_table_and_stands_before_the_templates(shop: Path) -> None:
-    assert _lines(rehearse(shop, SURGE, table="Orders", buffer=Buffer(units=420))) == [
+    assert _lines(rehearse(shop, SURGE, table="Orders", workload=Workload(buffer=Buffer(units=420)))) == [
         "queue at 420 units/s: at most 1,224,000 units wait (Tue 2026-11-03 11:00 UTC), the oldest for 0:48:14 (Tue "
         "2026-11-03 11:48 UTC), empty from Tue 2026-11-03 12:29 UTC on"
     ]
@@ -95,8 +95,10 @@ def _lines(found: Rehearsal) -> list[str]:
 
 def test_lines_say_what_waits_what_came_back_and_what_is_late(tmp_path: Path) -> None:
     hour = Buffer(units=500, drain_seconds=3_600)
-    assert _lines(rehearse(SETUP, writes(340, 90), buffer=hour)) == ["queue at 500 units/s: nothing ever waits"]
-    refusing = rehearse(table(TargetSetup.fixed(280)), SURGE, buffer=hour)
+    assert _lines(rehearse(SETUP, writes(340, 90), workload=Workload(buffer=hour))) == [
+        "queue at 500 units/s: nothing ever waits"
+    ]
+    refusing = rehearse(table(TargetSetup.fixed(280)), SURGE, workload=Workload(buffer=hour))
     throttled = refusing.declared.throttled_units
     queue = refusing.declared.queue
     assert queue is not None
@@ -126,7 +128,9 @@ def _report(found: Rehearsal, file: Path) -> tuple[str, dict[str, Any]]:
 
 def test_queue_that_does_not_drain_is_the_verdict_and_exceeds_a_limit(tmp_path: Path) -> None:
     flood = writes(*[190] * 30, *[1_100] * 210)
-    found = rehearse(SETUP, flood, buffer=Buffer(units=500, drain_seconds=3_600), compare=["on-demand"])
+    found = rehearse(
+        SETUP, flood, workload=Workload(buffer=Buffer(units=500, drain_seconds=3_600)), compare=["on-demand"]
+    )
     declared, direct, _ = found.runs
     verdict, data = _report(found, tmp_path / "page.html")
     assert verdict == (
@@ -158,23 +162,25 @@ def test_queue_that_does_not_drain_is_the_verdict_and_exceeds_a_limit(tmp_path: 
 
 
 def test_queue_that_is_late_exceeds_a_limit_among_all_tables_of_an_app_too(shop: Path) -> None:
-    tables = list_tables(load_templates(shop))
+    app = read_app(load_templates(shop))
     flood = writes(*[1_100] * 60 * 12)
-    app = rehearse_app(tables, lambda table: flood if table.is_called("Orders") else None, processes=1)
+    flooded = rehearse_app(app, lambda table: flood if table.is_called("Orders") else None, processes=1)
     (alone,) = Limits().passed(rehearse(shop, flood, table="Orders"))
-    (late,) = Limits().passed_by_app(app)
+    (late,) = Limits().passed_by_app(flooded)
     assert late == replace(alone, text=f"Data/Orders: {alone.text}", where="Data/Orders")
     assert late.text == (
         "Data/Orders: queued writes wait for up to 8:20:44, the limit is the declared drain time of 7:00:00"
     )
-    calm = rehearse_app(tables, lambda _: writes(*[90] * 60), processes=1)
+    calm = rehearse_app(app, lambda _: writes(*[90] * 60), processes=1)
     assert Limits().passed_by_app(calm) == ()
 
 
 def test_queue_that_was_late_but_drains_is_told_and_one_in_time_is_not(tmp_path: Path) -> None:
-    late, _ = _report(rehearse(SETUP, SURGE, buffer=Buffer(units=350, drain_seconds=3_600)), tmp_path / "late.html")
+    late, _ = _report(
+        rehearse(SETUP, SURGE, workload=Workload(buffer=Buffer(units=350, drain_seconds=3_600))), tmp_path / "late.html"
+    )
     assert late.startswith("The queue is late: a write waits for up to 1:04:06, where 1:00:00 is declared. As declared")
-    in_time = rehearse(SETUP, SURGE, buffer=Buffer(units=350))
+    in_time = rehearse(SETUP, SURGE, workload=Workload(buffer=Buffer(units=350)))
     verdict, _ = _report(in_time, tmp_path / "in_time.html")
     assert verdict.startswith("As declared, Orders costs $")
     assert verdict.endswith("No compared policy costs less without throttling more.")
@@ -183,12 +189,12 @@ def test_queue_that_was_late_but_drains_is_told_and_one_in_time_is_not(tmp_path:
 
 def test_messages_that_sqs_deletes_are_told() -> None:
     fortnight = writes(*[700] * 1_440 * 16)
-    *_, late = _lines(rehearse(SETUP, fortnight, buffer=Buffer(units=70)))
+    *_, late = _lines(rehearse(SETUP, fortnight, workload=Workload(buffer=Buffer(units=70))))
     assert late == "writes are lost: SQS deletes what waits for longer than 14 days; raise the rate of the queue"
 
 
 def test_document_has_the_queue_in_whole_numbers() -> None:
-    document = rehearsal_document(rehearse(SETUP, SURGE, buffer=Buffer(units=350)))
+    document = rehearsal_document(rehearse(SETUP, SURGE, workload=Workload(buffer=Buffer(units=350))))
     assert document["runs"][1]["queue"] is None
     assert document["runs"][0]["queue"] == {
         "units_per_second": 350,
@@ -208,7 +214,7 @@ def test_document_has_the_queue_in_whole_numbers() -> None:
 def test_queue_needs_writes() -> None:
     reads = Traffic.from_counts("reads", {Stream(None, Dimension.READ): [60]}, bin_seconds=60, start=START)
     with pytest.raises(RehearsalError) as refused:
-        rehearse(SETUP, reads, buffer=Buffer(units=350))
+        rehearse(SETUP, reads, workload=Workload(buffer=Buffer(units=350)))
     assert str(refused.value) == "traffic reads has no writes for the queue; give a column writes"
     # one of the template has nothing to do
     assert len(rehearse(table(tracked(), buffer=Buffer(units=350)), reads).runs) == 1

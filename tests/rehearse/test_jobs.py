@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from highwater.core import Dimension
 from highwater.core.pacing import Start
-from highwater_lab.rehearse import PlannedJob, RehearsalError, rehearse
+from highwater_lab.rehearse import PlannedJob, RehearsalError, Workload, rehearse
 from highwater_lab.report.document import rehearsal_document
 from highwater_lab.report.terminal import work_lines
 from highwater_lab.simulation import JobRun, Run, TableSetup
@@ -33,7 +33,7 @@ def job(**changed: Any) -> PlannedJob:
 
 
 def run_of(planned: PlannedJob, setup: TableSetup = SETUP, traffic: Traffic = CALM) -> tuple[Run, JobRun]:
-    run = rehearse(setup, traffic, jobs=[planned]).declared
+    run = rehearse(setup, traffic, workload=Workload(jobs=[planned])).declared
     (found,) = run.jobs
     return run, found
 
@@ -114,14 +114,16 @@ def test_writes_draw_on_indexes_in_their_shares() -> None:
 def test_jobs_of_every_day_and_two_at_once() -> None:
     traffic = writes(*[300] * 2_880)
     planned = [job(at=time(12, 0), rate=50, units=30_000), job(at=time(12, 5), rate=40, units=30_000)]
-    run = rehearse(SETUP, traffic, jobs=planned).declared
+    run = rehearse(SETUP, traffic, workload=Workload(jobs=planned)).declared
     assert [each.start for each in run.jobs] == [7_200, 7_500, 93_600, 93_900]
     assert all(each.end is not None for each in run.jobs)
     assert run.target(Dimension.WRITE).consumed[126] == (300 + 50 + 40) * 3_600
 
 
 def test_every_compared_policy_has_the_job_and_the_report_tells_of_it() -> None:
-    rehearsal = rehearse(SETUP, CALM, jobs=[job(start=Start.SLOW)], compare=["native:50", "highwater-direct-pulse"])
+    rehearsal = rehearse(
+        SETUP, CALM, workload=Workload(jobs=[job(start=Start.SLOW)]), compare=["native:50", "highwater-direct-pulse"]
+    )
     assert [len(run.jobs) for run in rehearsal.runs] == [1, 1, 1]
     (line,) = work_lines(rehearsal.declared)
     assert line.startswith("job write=1900 at 2026-11-03T10:30 for 1700000 units slow: done in 0:")
@@ -144,7 +146,7 @@ def test_every_compared_policy_has_the_job_and_the_report_tells_of_it() -> None:
 
 def test_job_that_is_not_done_says_how_far_it_came() -> None:
     _, found = run_of(job(rate=100, units=90_000_000))
-    run = rehearse(SETUP, CALM, jobs=[job(rate=100, units=90_000_000)]).declared
+    run = rehearse(SETUP, CALM, workload=Workload(jobs=[job(rate=100, units=90_000_000)])).declared
     assert work_lines(run) == [
         f"job {found.job.name}: not done, {found.units:,.0f} of 90,000,000 units, at its full rate after 0:00:00; "
         "never throttled, nobody hurt"
@@ -203,5 +205,5 @@ def test_law_workers_together_never_use_more_than_the_rate(count: int, rates: li
 )
 def test_job_that_cannot_be_is_one_line(planned: PlannedJob, said: str) -> None:
     with pytest.raises(RehearsalError) as error:
-        rehearse(SETUP, CALM, jobs=[planned])
+        rehearse(SETUP, CALM, workload=Workload(jobs=[planned]))
     assert str(error.value).replace(SETUP.name, "table") == said

@@ -14,7 +14,7 @@ from highwater.core import Dimension, Plan
 from highwater.core.throttles import ThrottleCause
 from highwater_lab.physics import KeyDistribution
 from highwater_lab.policies.catalogue import PolicyError
-from highwater_lab.rehearse import Limits, RehearsalError, rehearse
+from highwater_lab.rehearse import Conditions, Limits, RehearsalError, Workload, rehearse
 from highwater_lab.report.page import write_page
 from highwater_lab.report.terminal import shard_lines
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
@@ -74,14 +74,18 @@ def test_plan_and_its_synthesized_template_rehearse_the_same(tmp_path: Path) -> 
 def test_hot_keys_are_a_cause_of_their_own() -> None:
     traffic = writes(*[2_000] * 5)
     spread = rehearse(table(tracked(low=4_000)), traffic)
-    hot = rehearse(table(tracked(low=4_000)), traffic, keys={None: KeyDistribution.single_hot_key(100)})
+    hot = rehearse(
+        table(tracked(low=4_000)), traffic, workload=Workload(keys={None: KeyDistribution.single_hot_key(100)})
+    )
     assert spread.declared.throttled_by_cause() == {}
     assert hot.declared.throttled_by_cause() == {ThrottleCause.KEY_RANGE: 1_000 * 300}
 
 
 def test_shards_of_a_hot_key_are_compared_with_the_one_key(tmp_path: Path) -> None:
     traffic, setup = writes(*[5_000] * 4), table(tracked(low=9_000))
-    found = rehearse(setup, traffic, keys={None: KeyDistribution.single_hot_key(100, 20)}, compare=["fixed"])
+    found = rehearse(
+        setup, traffic, workload=Workload(keys={None: KeyDistribution.single_hot_key(100, 20)}), compare=["fixed"]
+    )
     assert [run.policy for run in found.runs] == ["declared", "without shards", "fixed"]
     assert [run.throttled_by_cause() for run in found.runs] == [{}, {ThrottleCause.KEY_RANGE: 4_000 * 240}, {}]
     line = "shards: 0 units throttled by the limit of a partition, 960,000 without shards"
@@ -122,7 +126,7 @@ def test_traffic_for_an_index_that_there_is_none_of() -> None:
         "traffic made has a column writes:by_day, but table Orders has no index; remove the column"
     )
     with pytest.raises(RehearsalError) as refused:
-        rehearse(table(), writes(1), keys={"by_day": KeyDistribution.uniform()})
+        rehearse(table(), writes(1), workload=Workload(keys={"by_day": KeyDistribution.uniform()}))
     assert str(refused.value) == "table Orders has no index 'by_day'; its indexes: none"
 
 
@@ -148,7 +152,7 @@ def test_ceiling_above_the_quota_is_noted_and_kept_from() -> None:
         "higher, give it with --table-quota",
     )
     assert max(usual.declared.target(Dimension.WRITE).capacity_by_minute()) <= 40_000
-    raised = rehearse(setup, traffic, table_quota_units=70_000)
+    raised = rehearse(setup, traffic, conditions=Conditions(table_quota_units=70_000))
     assert raised.setup.notes == ()
     assert max(raised.declared.target(Dimension.WRITE).capacity_by_minute()) > 40_000
 
@@ -158,8 +162,8 @@ def test_data_that_grows_splits_partitions_and_takes_more_of_a_burst() -> None:
     orders = TableSetup(name="Orders", resources=(own,))
     # one partition takes 1,000 a second; 3.5 million units are written in an hour
     traffic = writes(*[1_200], *[900] * 119, *[1_200])
-    still = rehearse(orders, traffic, size_gb=9).declared
-    grown = rehearse(orders, traffic, size_gb=9, new_items_percent=100).declared
+    still = rehearse(orders, traffic, workload=Workload(size_gb=9)).declared
+    grown = rehearse(orders, traffic, workload=Workload(size_gb=9, new_items_percent=100)).declared
     assert still.throttled_minutes() == (0, 120)
     assert still.throttled_by_cause().keys() == {ThrottleCause.KEY_RANGE}
     assert grown.throttled_minutes() == (0,)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from highwater_lab.physics import KeyDistribution
-from highwater_lab.rehearse import rehearse
+from highwater_lab.rehearse import Workload, rehearse
 from highwater_lab.report.document import run_document
 from highwater_lab.report.terminal import advice
 from highwater_lab.traffic import Stream, Traffic
@@ -139,7 +139,7 @@ def test_advice_follows_from_what_the_template_declares(
     path.write_text(template)
     traffic = Traffic.from_counts("made", {stream: [rate * 60 for rate in rates]}, bin_seconds=60, start=START)
     keys = {} if hot is None else {hot or None: KeyDistribution.single_hot_key(100)}
-    run = rehearse(path, traffic, keys=keys).declared
+    run = rehearse(path, traffic, workload=Workload(keys=keys)).declared
     assert advice(run) == lines
     # machines read the same sentences
     texts = [each["text"] for each in run_document(run)["remedies"]]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from highwater_lab.policies.catalogue import run_policy
-from highwater_lab.rehearse import Limits, PlannedJob, Rehearsal, rehearse
+from highwater_lab.rehearse import Limits, PlannedJob, Rehearsal, Workload, rehearse
 from highwater_lab.report.page import write_page
 from highwater_lab.report.picture import curves, shown_targets, write_picture
 from highwater_lab.report.terminal import advice, share_text, work_lines
@@ -331,7 +331,7 @@ def test_what_the_terminal_says_of_throttling_stands_in_the_page(page: Page, reh
 
 def test_what_became_of_a_job_stands_in_the_page(tmp_path: Path) -> None:
     job = PlannedJob(dimension=WRITE, rate=30, units=9_000, at=time(0, 20))
-    rehearsed = rehearse(table(tracked(low=100)), scenario("constant"), jobs=[job])
+    rehearsed = rehearse(table(tracked(low=100)), scenario("constant"), workload=Workload(jobs=[job]))
     write_page(rehearsed, tmp_path / "report.html")
     (line,) = work_lines(rehearsed.declared)
     assert line.startswith("job write=30 at 00:20 for 9000 units, 2026-11-02: done in 0:05:00, ")

@@ -1,11 +1,11 @@
-"""The traffic of `rehearse` and `recommend`, and the prices and delays for their simulations."""
+"""The traffic of `rehearse`, `simulate` and `recommend`, and the prices and delays for their simulations."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,7 +24,6 @@ from highwater_lab.services.timing import Timing
 from highwater_lab.template import ListedTable, list_tables, load_templates
 from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, fetch_traffic, read_traffic, read_traffic_by_table
 from highwater_lab.traffic import scenario as make_scenario
-from highwater_lab.traffic.text import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from boto3 import Session
@@ -99,10 +98,10 @@ class TrafficSource:
             except ClientError as refused:
                 return read_table(dynamodb, None, self.live_table), str(refused)
 
-    def read_traffic(self, likely_table: str | None = None) -> Traffic:
+    def read_traffic(self, likely_table: str | Callable[[Iterable[str]], str | None] | None = None) -> Traffic:
         """The traffic, scaled and moved in time. `tell_notes` is for what its source did not have.
 
-        *likely_table* is the table to read from a file of several, if `--traffic-table` names none.
+        *likely_table* is the table to read from a file of several, if `--traffic-table` names none, or chooses it.
 
         Raises:
             Misuse: No source or several are given, an option does not fit the source, CloudWatch rejects the call, or
@@ -128,13 +127,13 @@ class TrafficSource:
             TemplateError: The template cannot be read.
             TrafficError: As `read_traffic`.
         """
-        likely = table
-        if self.traffic_file is not None and self.traffic_table is None and self.traffic_file != STANDARD_INPUT:
+
+        def likely(names: Iterable[str]) -> str | None:
             listed = list_tables(load_templates(template), parameters)
             chosen = [each for each in listed if table is None or each.is_called(table)]
-            if len(chosen) == 1:
-                likely = chosen[0].name_among(read_traffic_by_table(self.traffic_file)) or table
-        return self.read_traffic(likely_table=likely)
+            return (chosen[0].name_among(names) if len(chosen) == 1 else None) or table
+
+        return self.read_traffic(likely)
 
     def read_traffic_of_tables(self) -> Callable[[ListedTable], Traffic | None]:
         """Return a function that finds the traffic of each table of an app, `None` for one without.
@@ -235,7 +234,7 @@ class TrafficSource:
         if self.scenario is None and self.noise is None and self.seed is not None:
             raise Misuse("--seed is of --scenario and --noise, whose random numbers it decides; remove it")
 
-    def _unscaled(self, likely_table: str | None) -> Traffic:
+    def _unscaled(self, likely_table: str | Callable[[Iterable[str]], str | None] | None) -> Traffic:
         dimension = Dimension(self.units_are.removesuffix("s"))
         if self.traffic_file is not None:
             return read_traffic(
@@ -267,7 +266,7 @@ _OPTIONS = (
         "traffic_file",
         type=_path,
         help="File of units per bin: CSV, CloudWatch's CSV or JSON, Parquet, a folder of them, - for standard input. "
-        "See docs/rehearse.md.",
+        "See docs/traffic.md.",
     ),
     click.option("--scenario", type=click.Choice(SCENARIOS), help="Use synthetic traffic instead."),
     click.option("--region", help="Region of live tables. By default AWS_REGION, or that of your AWS configuration."),

@@ -15,9 +15,9 @@ class Passed:
     """A limit that a rehearsal exceeded.
 
     Attributes:
-        what: The limited value: `throttled`, `cost`, `queue`, `throttled-rise`, `cost-rise` or `unknown`.
+        what: The limited value: `throttled`, `cost`, `queue`, `throttled-rise`, `cost-rise`, `unknown` or `not-read`.
         got: The value: percent of the units requested, USD a month, seconds that a write waits in a queue, or a number
-            of tables.
+            of tables or of parts that are not read.
         allowed: The limit, in the same unit.
         text: The finding as a sentence.
         where: The table or the stage, empty for the only one.

@@ -74,7 +74,7 @@ def remarks_of(stacks: Stacks, parts: Parts, labels: Labels) -> tuple[Remark, ..
     *labels* has the names of tables in reports, by scope and identity.
     """
     found = [
-        *(remark for stack in stacks.all for remark in _not_read_of(stack, labels)),
+        *(remark for stack in stacks.all for remark in _not_read_of(stack, parts, labels)),
         *(remark for stack in stacks.all for remark in _transforms_of(stack, labels)),
         *_policies(parts, labels),
         *_contradictions(stacks, parts, labels),
@@ -82,9 +82,9 @@ def remarks_of(stacks: Stacks, parts: Parts, labels: Labels) -> tuple[Remark, ..
     return tuple(dict.fromkeys(found))
 
 
-def _not_read_of(stack: Stack, labels: Labels) -> Iterator[Remark]:
+def _not_read_of(stack: Stack, parts: Parts, labels: Labels) -> Iterator[Remark]:
     """Yield a remark for each resource of the catalogue, and for each line that the stack's reader left behind."""
-    names = dict(_names_of(stack, labels))
+    names = dict(_names_of(stack, parts, labels))
     for logical_id, resource in stack.template.section("Resources").items():
         kind = str(resource.get("Type")) if isinstance(resource, dict) else ""
         row = find_unread(kind)
@@ -251,8 +251,11 @@ def _content(stack: Stack, properties: Any) -> str:
     return json.dumps(resolved, sort_keys=True, default=str)
 
 
-def _names_of(stack: Stack, labels: Labels) -> Iterator[tuple[re.Pattern[str], str]]:
+def _names_of(stack: Stack, parts: Parts, labels: Labels) -> Iterator[tuple[re.Pattern[str], str]]:
     """Yield what each table of the scope, or a target of it, is called in resolved properties, with its label."""
+    for part in parts.targets:
+        for label in _labels(part, labels) if part.stack is stack else ():
+            yield _reference(part.logical_id), label
     for (scope, table), label in labels.items():
         if scope == stack.scope:
             yield re.compile(rf"(?<![\w.-]){re.escape(table)}(?![\w.-])"), label
@@ -260,4 +263,9 @@ def _names_of(stack: Stack, labels: Labels) -> Iterator[tuple[re.Pattern[str], s
         for logical_id, _ in stack.resources(kind):
             own = labels.get((stack.scope, identity(stack, stack.name_of(logical_id))))
             if own is not None:
-                yield re.compile(rf"\$\{{{re.escape(logical_id)}(?:\.\w+)?\}}"), own
+                yield _reference(logical_id), own
+
+
+def _reference(logical_id: str) -> re.Pattern[str]:
+    """Return a pattern of a reference to a resource whose value only the deployment knows."""
+    return re.compile(rf"\$\{{{re.escape(logical_id)}(?:\.\w+)?\}}")

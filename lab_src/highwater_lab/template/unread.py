@@ -34,10 +34,12 @@ class Unread:
 _SCALES: Final = "is not read, and may scale {tables}"
 _MAKES: Final = "is not read, and may make tables"
 _DYNAMODB: Final = r"\bdynamodb\b"
-# what changes capacity: of the SDK's calls in custom resources, and of universal targets of schedules
+# what changes capacity: of the SDK's calls in custom resources, and of universal targets of schedules; not of other
+# services, whose calls have the same names, such as Glue's UpdateTable, and not of other namespaces of auto scaling
 _CALLS: Final = (
-    r"(?i)update-?table\b|updateglobaltable|register-?scalable-?target|put-?scaling-?policy|put-?scheduled-?action"
-    r"|aws-sdk:applicationautoscaling"
+    r"(?is)\A(?=.*(?:dynamodb|application-?auto-?scaling))(?!.*ServiceNamespace\W+(?!dynamodb)\w).*(?:update-?table\b"
+    r"|updateglobaltable|register-?scalable-?target|put-?scaling-?policy|put-?scheduled-?action"
+    r"|aws-sdk:applicationautoscaling)"
 )
 _CATALOGUE: Final = (
     Unread(r"AWS::AutoScalingPlans::ScalingPlan|aws_autoscalingplans_scaling_plan", _SCALES, only_of=_DYNAMODB),
@@ -57,7 +59,7 @@ _CATALOGUE: Final = (
     ),
     Unread(r"awscc_dynamodb_\w+", _MAKES, makes_tables=True),
     Unread(
-        r"aws_dynamodb_global_table|awscc_dynamodb_global_table",
+        r"aws_dynamodb_global_table",
         "is a global table of version 2017, which is not read: its replicas are not paid for here",
     ),
     Unread(r"aws_dynamodb_table_replica", "is not read: the replica is not paid for here; use a block replica"),

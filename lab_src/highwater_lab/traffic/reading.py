@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -26,18 +26,18 @@ def read_traffic(
     path: Path,
     *,
     table: str | None = None,
-    likely_table: str | None = None,
+    likely_table: str | Callable[[Iterable[str]], str | None] | None = None,
     units_are: Dimension = Dimension.WRITE,
     start: datetime | None = None,
     scale: float = 1.0,
 ) -> Traffic:
-    """Read the traffic of one table from a file: CSV, CloudWatch's exports, or Parquet; docs/rehearse.md has the forms.
+    """Read the traffic of one table from a file: CSV, CloudWatch's exports, or Parquet; docs/traffic.md has the forms.
 
     Args:
         path: The file, or a folder of files; `-` is standard input. It may be packed with gzip.
         table: The table to read, if there are several; also the only one has to have this name.
         likely_table: The table to read if there are several and one has this name, or the last part of it between
-            slashes, in capitals or not.
+            slashes, in capitals or not; or a function that returns such a name, given the names of all tables.
         units_are: The dimension of a column `units`.
         start: The time at which the first bin begins; by default the file's, or Monday 2026-11-02 if it has no times.
         scale: All units are multiplied by this.
@@ -46,7 +46,10 @@ def read_traffic(
         TrafficError: The file cannot be read, or has no such table; the message names the line and the problem.
     """
     found = _read(path, units_are)
-    name = _chosen(place_of(path).file, list(found), table, likely_table)
+    names = list(found)
+    if callable(likely_table):
+        likely_table = likely_table(names) if table is None and len(names) > 1 else None
+    name = _chosen(place_of(path).file, names, table, likely_table)
     if found[name].nothing:
         raise TrafficError(found[name].nothing)
     return found[name].traffic(name, start=start, scale=scale)

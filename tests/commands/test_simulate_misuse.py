@@ -1,4 +1,4 @@
-"""`highwater rehearse` and `recommend` in careless and hostile hands: nothing is lost, one line says why."""
+"""`highwater simulate` and `recommend` in careless and hostile hands: nothing is lost, one line says why."""
 
 from __future__ import annotations
 
@@ -139,40 +139,40 @@ def _is_refused(command: Command, line: str, message: str) -> None:
     ],
 )
 @pytest.mark.usefixtures("inputs")
-def test_option_of_rehearse_that_cannot_be_is_told_and_loses_nothing(
+def test_option_of_simulate_that_cannot_be_is_told_and_loses_nothing(
     command: Command, options: str, message: str
 ) -> None:
-    _is_refused(command, f"rehearse t.yaml --traffic in.csv {options}", message)
+    _is_refused(command, f"simulate t.yaml --traffic in.csv {options}", message)
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         (
-            "rehearse nowhere --scenario step",
+            "simulate nowhere --scenario step",
             "nowhere: does not exist; give a cdk.out folder (made by cdk synth) or a template file",
         ),
-        ("rehearse t.yaml", ONE_TRAFFIC),
-        ("rehearse t.yaml --scenario step --traffic x.csv", ONE_TRAFFIC),
+        ("simulate t.yaml", ONE_TRAFFIC),
+        ("simulate t.yaml --scenario step --traffic x.csv", ONE_TRAFFIC),
         ("recommend --traffic in.csv --live-table orders", ONE_TRAFFIC),
         (
-            "rehearse t.yaml --traffic x.csv",
+            "simulate t.yaml --traffic x.csv",
             "x.csv: cannot be read: No such file or directory; give a CSV, JSON or Parquet file",
         ),
         (
-            "rehearse t.yaml --traffic pipe.csv",
+            "simulate t.yaml --traffic pipe.csv",
             "pipe.csv: cannot be read: it is not a regular file; give a CSV, JSON or Parquet file",
         ),
         (
-            "rehearse t.yaml --traffic /dev/zero",
+            "simulate t.yaml --traffic /dev/zero",
             "/dev/zero: cannot be read: it is not a regular file; give a CSV, JSON or Parquet file",
         ),
         (
-            "rehearse t.yaml --live-table orders",
+            "simulate t.yaml --live-table orders",
             "table 'orders': no region is set; give --region, or set AWS_REGION",
         ),
         (
-            "rehearse t.yaml --scenario step --days 3",
+            "simulate t.yaml --scenario step --days 3",
             "--days is of --live-table; remove it beside --scenario",
         ),
         (
@@ -251,13 +251,13 @@ def test_search_that_fails_has_written_nothing(command: Command, inputs: Path) -
 def test_odd_traffic_is_told(command: Command, inputs: Path, text: str, message: str) -> None:
     (inputs / "odd.csv").write_text(text)
     where = message if message.startswith("odd: ") else f"odd.csv{message}"
-    assert refused(command("rehearse", "t.yaml", "--traffic", "odd.csv")) == f"highwater rehearse: {where}"
+    assert refused(command("simulate", "t.yaml", "--traffic", "odd.csv")) == f"highwater simulate: {where}"
 
 
 def test_saved_traffic_is_as_coarse_as_it_was(command: Command, inputs: Path) -> None:
     (inputs / "coarse.csv").write_text("bin_900s,writes\n0,1234.5\n1,77\n")
-    first = command("rehearse", "t.yaml", "--traffic", "coarse.csv", "--save", "again.csv", "--json")
-    again = command("rehearse", "t.yaml", "--traffic", "again.csv", "--json")
+    first = command("simulate", "t.yaml", "--traffic", "coarse.csv", "--save", "again.csv", "--json")
+    again = command("simulate", "t.yaml", "--traffic", "again.csv", "--json")
     assert '"is_coarse": true' in first.stdout
     assert again.stdout == first.stdout.replace('"name": "coarse"', '"name": "again"')
 
@@ -274,8 +274,8 @@ def test_saved_traffic_is_as_coarse_as_it_was(command: Command, inputs: Path) ->
 )
 def test_odd_prices_are_told(command: Command, inputs: Path, prices: str, message: str) -> None:
     (inputs / "p.json").write_text(prices)
-    done = command("rehearse", "t.yaml", "--traffic", "in.csv", "--prices", "p.json")
-    assert refused(done) == f"highwater rehearse: {message}"
+    done = command("simulate", "t.yaml", "--traffic", "in.csv", "--prices", "p.json")
+    assert refused(done) == f"highwater simulate: {message}"
 
 
 def test_names_are_no_markup(command: Command, inputs: Path) -> None:
@@ -283,7 +283,7 @@ def test_names_are_no_markup(command: Command, inputs: Path) -> None:
         '{"Resources": {"[bold]x[/nope]\\ud800": {"Type": "AWS::DynamoDB::Table", "Properties": '
         '{"ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 6}}}}}'
     )
-    done = command("rehearse", "t.json", "--traffic", "in.csv", "--html", "z[b].html")
+    done = command("simulate", "t.json", "--traffic", "in.csv", "--html", "z[b].html")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("[bold]x[/nope]? under in: ")
     assert done.stdout.endswith("written: z[b].html\n")
@@ -293,7 +293,7 @@ def test_names_are_no_markup(command: Command, inputs: Path) -> None:
 @pytest.mark.usefixtures("inputs")
 def test_terminal_without_the_signs_shows_something_else(command: Command) -> None:
     ascii_only = command.environment(PYTHONIOENCODING="ascii")
-    with command.start("rehearse", "t.yaml", "--traffic", "in.csv", env=ascii_only) as process:
+    with command.start("simulate", "t.yaml", "--traffic", "in.csv", env=ascii_only) as process:
         shown, _ = process.communicate()
     assert process.returncode == 0
     assert "nothing is throttled" in shown
@@ -303,13 +303,13 @@ def test_terminal_without_the_signs_shows_something_else(command: Command) -> No
 def test_output_that_cannot_be_written_is_told(command: Command) -> None:
     with (
         Path("/dev/full").open("w") as full,
-        command.start("rehearse", "t.yaml", "--traffic", "in.csv", "--json", stdout=full) as process,
+        command.start("simulate", "t.yaml", "--traffic", "in.csv", "--json", stdout=full) as process,
     ):
         _, told = process.communicate()
     assert (process.returncode, told) == (2, "highwater: the output cannot be written: No space left on device\n")
 
 
 def test_reader_that_has_enough_ends_it_quietly(inputs: Path) -> None:
-    script = f"{SCRIPT} rehearse t.yaml --traffic in.csv --json | true; echo ${{PIPESTATUS[0]}}"
+    script = f"{SCRIPT} simulate t.yaml --traffic in.csv --json | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=inputs, check=False)
     assert (done.stdout, done.stderr) == ("141\n", "")
