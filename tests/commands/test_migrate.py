@@ -146,7 +146,7 @@ def test_replicas_that_differ_get_the_most_of_each(command: Command, tmp_path: P
         replicas=[dynamodb.ReplicaTableProps(region="us-east-1", read_capacity=reads[1])],
     )
     app.synth()
-    (planned,) = json.loads(command("migrate", "app", "--json").stdout)
+    (planned,) = json.loads(command("migrate", "app", "--json").stdout)["tables"]
     assert (
         "    read=Capacity.autoscaled(min_capacity=47, max_capacity=310, target_utilization_percent=60),\n"
         in (planned["code"])
@@ -162,7 +162,7 @@ def test_ceiling_above_the_default_quota_says_the_quota(command: Command, tmp_pa
         target_utilization_percent=61.9
     )
     app.synth()
-    (planned,) = json.loads(command("migrate", "app", "--json").stdout)
+    (planned,) = json.loads(command("migrate", "app", "--json").stdout)["tables"]
     assert "max_capacity=71_000, target_utilization_percent=61)," in planned["code"]
     assert "    table_quota_units=71_000,\n" in planned["code"]
 
@@ -242,4 +242,49 @@ def test_plan_and_state_of_terraform_are_refused(command: Command, tmp_path: Pat
     assert refused(command("migrate", "tf.json")) == (
         "highwater migrate: tf.json: is a plan or state of Terraform, and manage_capacity is for apps of the CDK; for "
         "Terraform, highwater recommend --code hcl prints tables with their scaling"
+    )
+
+
+def test_default_of_a_parameter_is_said_where_it_is_taken_for_capacity(command: Command, tmp_path: Path) -> None:
+    key = {"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}
+    units = {"ReadCapacityUnits": 5, "WriteCapacityUnits": {"Ref": "MaxWrite"}}
+    plain = {"ReadCapacityUnits": 7, "WriteCapacityUnits": 9}
+    resources = {
+        name: {"Type": "AWS::DynamoDB::Table", "Properties": {**key, "ProvisionedThroughput": each}}
+        for name, each in (("Orders", units), ("Carts", plain))
+    }
+    body = {"Parameters": {"MaxWrite": {"Type": "Number", "Default": 1}}, "Resources": resources}
+    (tmp_path / "t.json").write_text(json.dumps(body))
+    said = "the default of parameter MaxWrite, 1, is taken for Orders ProvisionedThroughput; give --parameter "
+    said += "MaxWrite=VALUE if the stack has another"
+    migrated = json.loads(command("migrate", "t.json", "--json").stdout)["tables"]
+    assert {each["table"]: each["notes"] for each in migrated} == {"Orders": [said], "Carts": []}
+    given = json.loads(command("migrate", "t.json", "--parameter", "MaxWrite=30", "--json").stdout)["tables"]
+    assert {each["table"]: each["notes"] for each in given} == {"Orders": [], "Carts": []}
+    assert "write=Capacity.fixed(30)" in given[0]["code"]
+    rehearsed = command("rehearse", "t.json", "--scenario", "constant", "--json")
+    notes = {each["name"]: each["notes"] for each in json.loads(rehearsed.stdout)["tables"]}
+    assert notes == {"Orders": [said], "Carts": []}
+
+
+def test_table_is_left_out_where_a_macro_may_change_it_or_its_index_has_no_known_name(
+    command: Command, tmp_path: Path
+) -> None:
+    units = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 7}
+    index = {"IndexName": {"Fn::Sub": "${Name}-index"}, "ProvisionedThroughput": units}
+    orders = {"ProvisionedThroughput": units, "GlobalSecondaryIndexes": [index]}
+    resources = {"Orders": {"Type": "AWS::DynamoDB::Table", "Properties": orders}}
+    body = {"Parameters": {"Name": {"Type": "String"}}, "Resources": resources}
+    (tmp_path / "t.json").write_text(json.dumps(body))
+    (table,) = json.loads(command("migrate", "t.json", "--json").stdout)["tables"]
+    assert (table["what"], table["code"]) == (
+        "is left out: the name of index ${Name}-index is not known; give it with --parameter",
+        None,
+    )
+    (tmp_path / "t.json").write_text(json.dumps(body | {"Transform": ["MakeMany"]}))
+    (table,) = json.loads(command("migrate", "t.json", "--parameter", "Name=day", "--json").stdout)["tables"]
+    assert (table["what"], table["code"]) == (
+        "is left out: Transform MakeMany is a macro, which is not run here, and may make or change tables. Code made "
+        "without that could lower its capacity",
+        None,
     )

@@ -196,11 +196,12 @@ def test_what_is_not_read_but_equal_exceeds_no_limit(command: Command, app: Path
     assert markdown.startswith("<!-- highwater::: unchanged -->\n"), "no comment is due"
 
 
-def test_contradiction_that_is_new_is_said_and_is_no_change(command: Command, app: Path) -> None:
+def test_contradiction_that_is_new_is_said_and_refused_by_aws(command: Command, app: Path) -> None:
     _saved(app, "before.json", Writes=_target(7))
     _saved(app, "after.json", Writes=_target(7), Twice=_target(7))
-    document = _rehearsed(command, "--max-cost", "9999")
+    document = _rehearsed(command, "--max-cost", "9999", status=1)
     assert [(each["kind"], each["change"]) for each in document["not_read"]] == [("contradiction", None)]
+    assert [each["consequence"] for each in document["hazards"]] == ["refused"]
     assert (document["passed"], document["tables"][1]["unknown"]) == ([], None)
 
 

@@ -145,7 +145,8 @@ def test_idle_table_has_its_price_and_an_index_without_traffic_says_what_is_assu
     assert quiet.notes == ()
     assert assumed.notes == (
         "the traffic has no column writes:by_status: 100 % of the units written to the table are assumed to be written "
-        "to index by_status, too; say what is true with --index-share by_status=PERCENT, or in such a column",
+        "to index by_status, too; say what is true in such a column, or with --index-share by_status=PERCENT of "
+        "highwater simulate",
     )
 
 

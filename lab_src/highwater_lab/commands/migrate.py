@@ -16,6 +16,8 @@ from highwater_lab.recommend.code import managed_code_of
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation import ReplicaSetup, ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.template import ListedTable, Remark, is_plan, load_templates, read_app, two_deploys
+from highwater_lab.template.stacks import is_open
+from highwater_lab.template.tables import DEFAULT_TAKEN
 
 _path = click.Path(path_type=Path)
 _USUAL_TARGET_PERCENT: Final = 70
@@ -70,7 +72,12 @@ class Migration:
 
 def migration_of(table: ListedTable, remarks: Sequence[Remark] = ()) -> Migration:
     """Return the way of one table; none where one of the app's *remarks* names it, as code may then give it less."""
-    named = [remark.text for remark in remarks if table.name in remark.tables]
+    stack = (table.stage, "/".join(table.stacks))
+    named = [
+        remark.text
+        for remark in remarks
+        if table.name in remark.tables or (remark.may_change and (remark.stage, remark.stack) == stack)
+    ]
     if named:
         return Migration(
             table.name, f"is left out: {'; '.join(named)}. Code made without that could lower its capacity"
@@ -86,11 +93,21 @@ def migration_of(table: ListedTable, remarks: Sequence[Remark] = ()) -> Migratio
         return Migration(table.name, "is on demand; highwater recommend says whether provisioned costs less")
     if table.logical_id is None:
         return Migration(table.name, "is only scaled here; manage it where its table is defined, or import it by name")
+    if open_names := [name for name in setup.indexes if is_open(name)]:
+        return Migration(
+            table.name, f"is left out: the name of index {open_names[0]} is not known; give it with --parameter"
+        )
     what = "; ".join(f"{resource.label}: {_described(resource)}" for resource in setup.resources)
     has_target = any(resource.target(dimension).has_target for resource in setup.resources for dimension in Dimension)
     own = (*_TWO_DEPLOYS, _BACK) if has_target else (*_ONE_DEPLOY, _BACK_FIXED)
     steps = (*_GLOBAL, _BACK_GLOBAL) if table.is_global else own
-    return Migration(table.name, what, steps, managed_code_of(_kept(table.name, setup)), tuple(_notes(setup)))
+    return Migration(
+        table.name,
+        what,
+        steps,
+        managed_code_of(_kept(table.name, setup)),
+        (*(note for note in setup.notes if note.startswith(DEFAULT_TAKEN)), *_notes(setup)),
+    )
 
 
 def _kept(name: str, setup: TableSetup) -> TableSetup:

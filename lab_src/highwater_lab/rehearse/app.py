@@ -418,7 +418,7 @@ def rehearse_app(
         fixed=_fixed(after.fixed, after.fixed if before is None else before.fixed, prices_of(None)),
         remarks=after.remarks,
         unread=unread,
-        hazards=hazards_of(old_tables, after.tables),
+        hazards=() if before is None else hazards_of(old_tables, after.tables),
     )
 
 

@@ -185,8 +185,8 @@ def assumptions(setup: TableSetup | None, traffic: Traffic, *, known: Container[
         return []
     return [
         f"the traffic has no column writes:{resource.index}: {resource.write_share_percent} % of the units written to "
-        f"the table are assumed to be written to index {resource.index}, too; say what is true with --index-share "
-        f"{resource.index}=PERCENT, or in such a column"
+        f"the table are assumed to be written to index {resource.index}, too; say what is true in such a column, or "
+        f"with --index-share {resource.index}=PERCENT of highwater simulate"
         for resource in setup.resources
         if resource.index is not None
         and resource.index not in known

@@ -108,6 +108,9 @@ class Resolver:
         self._given = parameters
         self._values_left = _MOST_VALUES
         self.notes: list[str] = []
+        # parameters whose defaults were taken for units: by name the default, and what it was taken for
+        self.defaults: dict[str, tuple[Any, list[str]]] = {}
+        self._taken: dict[str, Any] = {}
 
     def error(self, text: str) -> TemplateError:
         """Return, without raising it, a `TemplateError` with the template's file name before *text*."""
@@ -157,7 +160,7 @@ class Resolver:
 
     def mapping(self, value: Any, label: str) -> dict[str, Any]:
         """Return *value* as an object, an empty one for `None`; raises `TemplateError`, naming *label*, otherwise."""
-        resolved = self.resolve(value)
+        resolved = self._resolve_noting(value, label)
         if resolved is None:
             return {}
         if not isinstance(resolved, dict):
@@ -166,12 +169,21 @@ class Resolver:
 
     def mappings(self, value: Any, label: str) -> list[dict[str, Any]]:
         """Return *value* as a list of objects, an empty one for `None`; raises `TemplateError` otherwise."""
-        resolved = self.resolve(value)
+        resolved = self._resolve_noting(value, label)
         if resolved is None:
             return []
         if not isinstance(resolved, list):
             raise self.error(f"{label} is {short(resolved)}; expected a list")
         return [self.mapping(item, f"{label}[{number}]") for number, item in enumerate(resolved)]
+
+    def _resolve_noting(self, value: Any, label: str) -> Any:
+        """Return the value evaluated, and note in `defaults` each parameter whose default, a number, it rests on."""
+        self._taken = {}
+        resolved = self.resolve(value)
+        for name, default in self._taken.items():
+            if re.fullmatch(r"\d+", str(default)):
+                self.defaults.setdefault(name, (default, []))[1].append(label)
+        return resolved
 
     def text(self, value: Any, label: str) -> str:
         """Return *value* as a text of one character or more; raises `TemplateError`, naming *label*, otherwise."""
@@ -185,7 +197,7 @@ class Resolver:
 
         Raises `TemplateError`, naming *label*, for any other value.
         """
-        resolved = self.resolve(value)
+        resolved = self._resolve_noting(value, label)
         if resolved is None:
             return None
         number = self.number(resolved, label)
@@ -250,6 +262,7 @@ class Resolver:
         if name in self._given:
             return parameter_value(kind, self._given[name])
         if not _is_without_value(parameter):
+            self._taken[name] = parameter["Default"]
             return parameter_value(kind, parameter["Default"])
         if name == _NO_VALUE:
             return None

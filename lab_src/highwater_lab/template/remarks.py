@@ -14,7 +14,7 @@ from highwater_lab.template.intrinsics import TABLE_TYPES
 from highwater_lab.template.parts import Part, Parts, Scope, identity, may_exist
 from highwater_lab.template.scaling import why_not_tracked
 from highwater_lab.template.stacks import Stack, Stacks
-from highwater_lab.template.unread import find_unread
+from highwater_lab.template.unread import find_unread, is_unread
 
 
 class RemarkKind(StrEnum):
@@ -36,6 +36,7 @@ class Remark:
         stack: The stack, as it is compared: its name or its template's file.
         tables: The tables that it names, as reports name them; none if it may be about any table of its stack.
         content: What is declared there, as text, to be compared.
+        may_change: Whether it may change any table of its stack, and not only make others.
     """
 
     kind: RemarkKind
@@ -45,6 +46,7 @@ class Remark:
     stack: str = ""
     tables: tuple[str, ...] = ()
     content: str = ""
+    may_change: bool = False
 
     @property
     def text(self) -> str:
@@ -63,6 +65,7 @@ class Remark:
 
 # the name of each table in reports, by scope and identity
 Labels: TypeAlias = Mapping[tuple[Scope, str], str]
+_SCALING: Final = ("AWS::ApplicationAutoScaling::ScalableTarget", "AWS::ApplicationAutoScaling::ScalingPolicy")
 _TRANSFORMS: Final = re.compile(
     r"AWS::(?:Serverless-.*|LanguageExtensions|CodeDeployBlueGreen|CodeStar|SecretsManager-.*|ServiceCatalog)"
 )
@@ -110,22 +113,21 @@ def _transforms_of(stack: Stack, labels: Labels) -> Iterator[Remark]:
         if isinstance(name, str) and not _TRANSFORMS.fullmatch(name):
             body = {key: stack.template.body[key] for key in stack.template.body if key != "Metadata"}
             what = "is a macro, which is not run here, and may make or change tables"
-            yield _remark(stack, f"Transform {name}", what, json.dumps(body, sort_keys=True, default=str), ())
+            content = json.dumps(body, sort_keys=True, default=str)
+            yield replace(_remark(stack, f"Transform {name}", what, content, ()), may_change=True)
     resources = stack.template.section("Resources")
+    if "Fn::Transform" in resources:
+        what = "includes resources by Fn::Transform, which is not run here, and may make or change tables"
+        content = json.dumps(resources["Fn::Transform"], sort_keys=True, default=str)
+        yield replace(_remark(stack, "Resources", what, content, ()), may_change=True)
     for logical_id, resource in resources.items():
-        is_whole = logical_id == "Fn::Transform"
-        if is_whole or (isinstance(resource, dict) and "Fn::Transform" in json.dumps(resource, default=str)):
-            what = "includes or changes resources by Fn::Transform, which is not run here"
-            is_table = not is_whole and resource.get("Type") in TABLE_TYPES
-            own = labels.get((stack.scope, identity(stack, stack.name_of(logical_id)))) if is_table else None
-            content = json.dumps(resource, sort_keys=True, default=str)
-            yield _remark(
-                stack,
-                logical_id if is_whole else _where(stack, logical_id),
-                what,
-                content,
-                () if own is None else (own,),
-            )
+        kind = str(resource.get("Type")) if isinstance(resource, dict) else ""
+        content = json.dumps(resource, sort_keys=True, default=str)
+        # in other resources, such as the body of an API, it concerns no table
+        if "Fn::Transform" in content and (kind in (*TABLE_TYPES, *_SCALING) or is_unread(kind)):
+            own = labels.get((stack.scope, identity(stack, stack.name_of(logical_id)))) if kind in TABLE_TYPES else None
+            what = "is changed by Fn::Transform, which is not run here"
+            yield _remark(stack, _where(stack, logical_id), what, content, () if own is None else (own,))
 
 
 def _policies(parts: Parts, labels: Labels) -> Iterator[Remark]:

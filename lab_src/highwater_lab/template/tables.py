@@ -199,6 +199,9 @@ def read_table(found: TemplateTable, parts: Parts) -> TableSetup:
     Raises `TemplateError` if a resource of the table cannot be read, or it is not known whether a target belongs to it.
     """
     scope = found.stack.scope
+    resolvers = {found.stack.resolver} | {stack.resolver for stack, _ in parts.concerned(scope, found.table)}
+    for resolver in resolvers:
+        resolver.defaults.clear()
     scaling = parts.scaling(scope, found.table)
     marks = parts.marks(scope, found.table)
     if found.logical_id is None or found.kind is None:
@@ -208,12 +211,28 @@ def read_table(found: TemplateTable, parts: Parts) -> TableSetup:
         found.stack.exists(found.logical_id)
         table, scaling = _defined(found, found.logical_id, found.kind, scaling, marks)
     notes = [*_check_doubled(found, parts), *found.stack.resolver.notes, *found.stack.notes]
+    notes += [note for resolver in resolvers for note in _defaults_of(resolver)]
     table = replace(_with_scaler(table, parts.scaler(scope, found.table)), buffer=parts.buffer(scope, found.table))
     if found.logical_id is not None:
         _check_open(found, table, scaling, parts)
     table = replace(table, known=_known(found))
     say = found.stack.template.dialect.say
     return replace(table, notes=tuple(say(note) for note in (*table.notes, *notes)))
+
+
+# begins a note that concerns what a deployed stack may have
+DEFAULT_TAKEN: Final = "the default of parameter"
+
+
+def _defaults_of(resolver: Resolver) -> Iterator[str]:
+    """Yield a line for each parameter whose default is taken for capacity; a deployed stack may have another value."""
+    for name, (default, labels) in resolver.defaults.items():
+        first, *more = dict.fromkeys(labels)
+        others = f" and {len(more)} more" if more else ""
+        yield (
+            f"{DEFAULT_TAKEN} {name}, {default}, is taken for {first}{others}; give --parameter {name}=VALUE "
+            "if the stack has another"
+        )
 
 
 _KEY_TYPES: Final = {"String": "S", "Number": "N", "Binary": "B"}
