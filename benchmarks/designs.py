@@ -151,7 +151,7 @@ it. [The scaler](scaler.md) and [pulses](pulse.md) shorten what is throttled her
 `highwater recommend` says whether a lower target is worth its price for your traffic.""",
     3: """\
 [`OnDemandTable`](on-demand.md) is billed by request, up to a maximum. Hours of on-demand pay for one of 18 traces.
-`highwater rehearse cdk.out --compare on-demand` says what it would cost, and `recommend` says so where it is
+`highwater simulate cdk.out --compare on-demand` says what it would cost, and `recommend` says so where it is
 cheaper. [Tables](tables.md) has how a table comes back from on-demand without a throttle.""",
     4: """\
 `highwater load orders --write 9500 --from orders.jsonl.zst`, or `highwater.write("orders", actions, write=9_500)`;

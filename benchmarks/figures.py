@@ -202,7 +202,7 @@ figure 5 after about 140 seconds, but the article reports no throttles there.
 
 ## The report
 
-`highwater rehearse ... --html report.html` writes a page like this one, for the surge of figure 2 on a table with a
+`highwater simulate ... --html report.html` writes a page like this one, for the surge of figure 2 on a table with a
 floor of 2,000:
 
 ![the report](pictures/report.png)
@@ -248,11 +248,11 @@ def _rehearsal() -> Rehearsal:
 def _print_terminal(rehearsal: Rehearsal) -> None:
     console = Console(record=True, file=io.StringIO(), width=100, force_terminal=True)
     print_rehearsal(rehearsal, console)
-    svg = console.export_svg(title="highwater rehearse", unique_id="rehearse")
+    svg = console.export_svg(title="highwater simulate", unique_id="simulate")
     # the picture must not load fonts from the network
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
-    (PICTURES / "rehearse.svg").write_text(re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE), encoding="utf-8")
-    print("written: docs/pictures/rehearse.svg")
+    (PICTURES / "simulate.svg").write_text(re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE), encoding="utf-8")
+    print("written: docs/pictures/simulate.svg")
 
 
 def _summary(run: Run) -> str:

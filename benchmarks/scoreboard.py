@@ -3,7 +3,7 @@
 Each trace is scaled to a mean of 1,000 write units per second. The table has a floor of 1, and its ceiling and
 high-water mark are at the quota. Writes docs/benchmarks.md, its tables as docs/benchmarks.csv, and a picture for each
 class of traces. Run it with `make benchmark NAME=scoreboard`. For traces of your own give --traces FOLDER: a folder of
-CSV files in the format of `highwater rehearse`, and optionally a manifest.json that gives the class of each trace.
+CSV files in the format of `highwater simulate`, and optionally a manifest.json that gives the class of each trace.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def main(arguments: Sequence[str]) -> int:
     if not traces:
         print(
             f"scoreboard: no traffic in {options.traces}; give a folder of CSV files in the format of "
-            "highwater rehearse",
+            "highwater simulate",
             file=sys.stderr,
         )
         return 2

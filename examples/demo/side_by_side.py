@@ -3,7 +3,7 @@
 One has target tracking alone, one the scaler in addition. Of one a job asks for capacity before it begins, and the
 clients of one tell the scaler what they ask for. For every minute of the cloud's clock the demo prints the refused,
 provisioned and consumed units of the tables. Then it draws them beside the simulator's result for the same load, and
-writes a report like that of `highwater rehearse`.
+writes a report like that of `highwater simulate`.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def test_folder_without_traffic_is_misuse(tmp_path: Path) -> None:
     done = _scoreboard("--traces", str(tmp_path), "--no-scenarios")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"scoreboard: no traffic in {tmp_path}; give a folder of CSV files in the format of highwater rehearse\n"
+        f"scoreboard: no traffic in {tmp_path}; give a folder of CSV files in the format of highwater simulate\n"
     )
 
 

@@ -238,12 +238,15 @@ def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> N
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    if page == "docs/rehearse.md":
+    if page == "docs/simulate.md":
         # the lines of a queue, a job or shards, which the terminal breaks elsewhere
         quoted = re.findall(r"^> ((?:queue|job|shards:) .+(?:\n> .+)*)", (ROOT / page).read_text(), re.MULTILINE)
         assert len(quoted) == 3
         said = " ".join(done.stdout.split())
         assert [each for each in quoted if " ".join(each.replace("\n> ", " ").split()) not in said] == []
+    if page == "docs/rehearse.md":
+        quoted = re.findall(r"^> (.+)$", (ROOT / page).read_text(), re.MULTILINE)[:2]
+        assert [each for each in quoted if each not in done.stdout.splitlines()] == [], done.stdout
     if page == "docs/quickstart.md":
         quoted = re.findall(r"^> (.+(?:\n> .+)*)", (ROOT / page).read_text(), re.MULTILINE)
         assert len(quoted) == 7

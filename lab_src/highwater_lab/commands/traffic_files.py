@@ -45,7 +45,7 @@ def traffic_group() -> None:
     \b
     highwater traffic fetch --all --days 14 --out traffic
     highwater traffic show traffic
-    highwater rehearse cdk.out --traffic traffic --table Shop/Orders
+    highwater rehearse cdk.out --traffic traffic
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
 
 
