@@ -92,24 +92,19 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The words of messages about a template: CloudFormation's, or those of the format that it was made from.
+    """The terms of messages about a template: CloudFormation's, or those of the format that it was made from.
 
     Attributes:
-        words: By word of CloudFormation, such as `MinCapacity`, the other format's.
+        words: By term of CloudFormation, such as `MinCapacity`, the other format's. A message asks for each by name.
         separator: What is before the last part of a table's name: `/` in a construct's path.
     """
 
     words: Mapping[str, str] = field(default_factory=dict)
     separator: str = "/"
 
-    def say(self, text: str) -> str:
-        """Return a message in these words."""
-        if not self.words:
-            return text
-        # a word that begins with a space or a parenthesis stands right behind another
-        longest_first = sorted(self.words, key=len, reverse=True)
-        pattern = "|".join(("\\b" if word[0].isalnum() else "") + re.escape(word) for word in longest_first)
-        return re.sub(rf"(?:{pattern})(?!\w)", lambda match: self.words[match[0]], text)
+    def word(self, term: str) -> str:
+        """Return what the format calls a term of CloudFormation's."""
+        return self.words.get(term, term)
 
     def is_end(self, end: str, name: str) -> bool:
         """Return whether *end* is the last parts of a table's name, with its last index or without."""

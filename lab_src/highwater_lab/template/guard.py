@@ -254,7 +254,7 @@ def _lowered(old: ListedTable, new: ListedTable) -> _Found:
             HazardKind.MARK_LOWERED,
             Consequence.REFUSED,
             f"high-water mark lowered ({_listed(lower)}): DynamoDB refuses to lower warm throughput",
-            new.dialect.say("declare no less than before, or no WarmThroughput at all"),
+            f"declare no less than before, or no {new.dialect.word('WarmThroughput')} at all",
         )
 
 
@@ -340,7 +340,7 @@ def _replica(old: ListedTable | None, new: ListedTable) -> _Found:
     fix = "give them WriteCapacityAutoScalingSettings"
     if _is_terraform(new):
         fix = "give them an aws_appautoscaling_target with a target tracking policy before the replica"
-    fix += new.dialect.say(", or set BillingMode to PAY_PER_REQUEST")
+    fix += f", or set {new.dialect.word('BillingMode')} to PAY_PER_REQUEST"
     yield HazardKind.REPLICA, Consequence.REFUSED, f"{what}, which DynamoDB refuses for provisioned tables", fix
 
 

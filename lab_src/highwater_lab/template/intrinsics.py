@@ -114,11 +114,11 @@ class Resolver:
 
     def error(self, text: str) -> TemplateError:
         """Return, without raising it, a `TemplateError` with the template's file name before *text*."""
-        return TemplateError(f"{self._template.where}: {self._template.dialect.say(text)}")
+        return TemplateError(f"{self._template.where}: {text}")
 
     def word(self, name: str) -> str:
-        """Return a word of CloudFormation's, such as `MinCapacity`, in the words of the template's format."""
-        return self._template.dialect.say(name)
+        """Return a term of CloudFormation's, such as `MinCapacity`, as the template's format calls it."""
+        return self._template.dialect.word(name)
 
     def resolve(self, value: Any, depth: int = 0) -> Any:
         """Return the value with its functions evaluated; `None` for `AWS::NoValue`.
@@ -228,8 +228,11 @@ class Resolver:
                     "give all that the tables refer to with --parameter NAME=VALUE, or in a file with --parameters: "
                     + ", ".join(missing)
                 )
-            return f"a parameter whose value is known only at deployment; {fix}"
-        return "whose value is known only at deployment; write the number itself, or use a parameter with a default"
+            return f"a parameter whose value is {self.word('known only at deployment')}; {fix}"
+        return (
+            f"whose value is {self.word('known only at deployment')}; "
+            f"{self.word('write the number itself, or use a parameter with a default')}"
+        )
 
     def _missing_parameters(self) -> set[str]:
         """Return the parameters without a value that the tables, their scaling and their conditions refer to."""
@@ -363,7 +366,8 @@ class Resolver:
                 raise self.error(f"a condition compares {str(side)!r}, {self.advice(missing[1])}")
             if missing and as_text(left) != as_text(right):
                 note = (
-                    f"a condition compares {str(side)!r}, whose value is known only at deployment; the rehearsal "
+                    f"a condition compares {str(side)!r}, whose value is {self.word('known only at deployment')}; "
+                    "the rehearsal "
                     "assumes that the two values differ"
                 )
                 if note not in self.notes:

@@ -28,19 +28,23 @@ class TemplateScaling(ScalableTargetSetup):
 
 def read_target(resolver: Resolver, logical_id: str, properties: dict[str, Any]) -> TemplateScaling:
     """Return the bounds and scheduled actions of a `ScalableTarget`; raises `TemplateError` if it cannot be read."""
-    where = f"{logical_id} (ScalableTarget)"
-    low = resolver.units(properties.get("MinCapacity"), f"{where} MinCapacity")
-    high = resolver.units(properties.get("MaxCapacity"), f"{where} MaxCapacity")
+    where = f"{logical_id}{resolver.word(' (ScalableTarget)')}"
+    low = resolver.units(properties.get("MinCapacity"), f"{where} {resolver.word('MinCapacity')}")
+    high = resolver.units(properties.get("MaxCapacity"), f"{where} {resolver.word('MaxCapacity')}")
     if low is None or high is None:
-        raise resolver.error(f"{where} needs both MinCapacity and MaxCapacity")
+        raise resolver.error(f"{where} needs both {resolver.word('MinCapacity')} and {resolver.word('MaxCapacity')}")
     if low > high:
         raise resolver.error(
-            f"{where} has MinCapacity {low:,} above MaxCapacity {high:,}; lower the one or raise the other"
+            f"{where} has {resolver.word('MinCapacity')} {low:,} above {resolver.word('MaxCapacity')} {high:,}; "
+            "lower the one or raise the other"
         )
     notes = []
-    suspended = resolver.mapping(properties.get("SuspendedState"), f"{where} SuspendedState")
+    suspended = resolver.mapping(properties.get("SuspendedState"), f"{where} {resolver.word('SuspendedState')}")
     if any(str(value).lower() == "true" for value in suspended.values()):
-        notes.append(f"{logical_id}: its scaling is suspended in the template; it is rehearsed as if it were not")
+        notes.append(
+            f"{logical_id}: its scaling is suspended {resolver.word('in the template')}; it is rehearsed as if it "
+            "were not"
+        )
     scheduled = resolver.mappings(properties.get("ScheduledActions"), f"{where} ScheduledActions")
     actions = tuple(_read_action(resolver, where, action) for action in scheduled)
     return TemplateScaling(min=low, max=high, actions=actions, notes=notes)
@@ -72,8 +76,11 @@ def read_policy(
     """
     if why_not_tracked(resolver, logical_id, properties, dimension):
         return None
-    where = f"{logical_id} (ScalingPolicy)"
-    tracking = resolver.mapping(properties.get("TargetTrackingScalingPolicyConfiguration"), f"{where} configuration")
+    where = f"{logical_id}{resolver.word(' (ScalingPolicy)')}"
+    tracking = resolver.mapping(
+        properties.get("TargetTrackingScalingPolicyConfiguration"),
+        f"{logical_id}{resolver.word(' (ScalingPolicy) configuration')}",
+    )
     return read_tracking(resolver, tracking, where, notes)
 
 
@@ -82,13 +89,18 @@ def why_not_tracked(resolver: Resolver, logical_id: str, properties: dict[str, A
 
     Raises `TemplateError` if it cannot be read.
     """
-    where = f"{logical_id} (ScalingPolicy)"
-    tracking = resolver.mapping(properties.get("TargetTrackingScalingPolicyConfiguration"), f"{where} configuration")
+    where = f"{logical_id}{resolver.word(' (ScalingPolicy)')}"
+    tracking = resolver.mapping(
+        properties.get("TargetTrackingScalingPolicyConfiguration"),
+        f"{logical_id}{resolver.word(' (ScalingPolicy) configuration')}",
+    )
     if not tracking:
         return "scales by steps, which is not rehearsed: only target tracking is"
     if "CustomizedMetricSpecification" in tracking:
         return "scales by a metric of its own, which is not rehearsed: only DynamoDB's own metrics are"
-    metric = resolver.mapping(tracking.get("PredefinedMetricSpecification"), f"{where} PredefinedMetricSpecification")
+    metric = resolver.mapping(
+        tracking.get("PredefinedMetricSpecification"), f"{where} {resolver.word('PredefinedMetricSpecification')}"
+    )
     kind, wanted = metric.get("PredefinedMetricType"), f"DynamoDB{dimension.title()}CapacityUtilization"
     if kind is None or kind == wanted:
         return ""
@@ -104,18 +116,24 @@ def read_tracking(resolver: Resolver, configuration: dict[str, Any], where: str,
     The target utilization must be from 20 to 90 percent; a fraction is rounded down, with a note added to *notes*.
     Cooldowns are in seconds and 0 by default. Raises `TemplateError`, naming *where*, for values out of range.
     """
-    value = resolver.number(configuration.get("TargetValue"), f"{where} TargetValue")
+    value = resolver.number(configuration.get("TargetValue"), f"{where} {resolver.word('TargetValue')}")
     # rounded down: a whole percentage above the declared one would keep less capacity
     percent = int(value)
     if percent != value:
-        notes.append(f"{where}: TargetValue {value:g} is rehearsed as {percent}")
+        notes.append(f"{where}: {resolver.word('TargetValue')} {value:g} is rehearsed as {percent}")
     if not 20 <= value <= 90:
-        raise resolver.error(f"{where}: TargetValue is {value:g}, allowed: 20 to 90 percent")
+        raise resolver.error(f"{where}: {resolver.word('TargetValue')} is {value:g}, allowed: 20 to 90 percent")
     disable_scale_in = resolver.resolve(configuration.get("DisableScaleIn"))
     return TargetTracking(
         target_percent=percent,
-        scale_in_cooldown=resolver.units(configuration.get("ScaleInCooldown"), f"{where} ScaleInCooldown") or 0,
-        scale_out_cooldown=resolver.units(configuration.get("ScaleOutCooldown"), f"{where} ScaleOutCooldown") or 0,
+        scale_in_cooldown=resolver.units(
+            configuration.get("ScaleInCooldown"), f"{where} {resolver.word('ScaleInCooldown')}"
+        )
+        or 0,
+        scale_out_cooldown=resolver.units(
+            configuration.get("ScaleOutCooldown"), f"{where} {resolver.word('ScaleOutCooldown')}"
+        )
+        or 0,
         disable_scale_in=str(disable_scale_in).lower() == "true",
     )
 
@@ -126,18 +144,22 @@ def _read_action(resolver: Resolver, target: str, action: dict[str, Any]) -> Sch
     zone_name = str(action.get("Timezone") or "UTC")
     zone = find_zone(zone_name)
     if zone is None:
-        raise resolver.error(f"{where} has unknown Timezone {zone_name!r}; use an IANA name such as Europe/Berlin")
+        raise resolver.error(
+            f"{where} has unknown {resolver.word('Timezone')} {zone_name!r}; use an IANA name such as Europe/Berlin"
+        )
     schedule = str(action.get("Schedule"))
     try:
         expression = parse_expression(schedule, zone, _ORIGIN)
     except ValueError:
-        raise resolver.error(f"{where} has Schedule {schedule!r}; expected at(...), rate(...) or cron(...)") from None
-    bounds = resolver.mapping(action.get("ScalableTargetAction"), f"{where} ScalableTargetAction")
+        raise resolver.error(
+            f"{where} has {resolver.word('Schedule')} {schedule!r}; expected at(...), rate(...) or cron(...)"
+        ) from None
+    bounds = resolver.mapping(action.get("ScalableTargetAction"), f"{where} {resolver.word('ScalableTargetAction')}")
     return ScheduledChange(
         name=name,
         expression=expression,
-        min=resolver.units(bounds.get("MinCapacity"), f"{where} MinCapacity"),
-        max=resolver.units(bounds.get("MaxCapacity"), f"{where} MaxCapacity"),
+        min=resolver.units(bounds.get("MinCapacity"), f"{where} {resolver.word('MinCapacity')}"),
+        max=resolver.units(bounds.get("MaxCapacity"), f"{where} {resolver.word('MaxCapacity')}"),
         start=_parse_instant(resolver, where, "StartTime", action.get("StartTime")),
         end=_parse_instant(resolver, where, "EndTime", action.get("EndTime")),
     )
@@ -149,5 +171,7 @@ def _parse_instant(resolver: Resolver, where: str, member: str, text: Any) -> da
     try:
         at = datetime.fromisoformat(str(text))
     except ValueError:
-        raise resolver.error(f"{where} has {member} {text!r}; write it as 2026-11-02T05:00:00Z") from None
+        raise resolver.error(
+            f"{where} has {resolver.word(member)} {text!r}; write it as 2026-11-02T05:00:00Z"
+        ) from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)

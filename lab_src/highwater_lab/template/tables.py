@@ -86,7 +86,7 @@ def other_replicas(resolver: Resolver, properties: dict[str, Any], logical_id: s
     is_on_demand = resolver.resolve(properties.get("BillingMode")) == "PAY_PER_REQUEST"
     replicas = []
     for other in _own_and_others(resolver, properties, logical_id)[1]:
-        region = resolver.text(other.get("Region"), f"{logical_id} replica's Region")
+        region = resolver.text(other.get("Region"), f"{logical_id} replica's {resolver.word('Region')}")
         indexes = resolver.mappings(other.get("GlobalSecondaryIndexes"), f"{logical_id} {region} indexes")
         shared = {
             str(index.get("IndexName")): index
@@ -117,7 +117,7 @@ def own_region(resolver: Resolver, properties: dict[str, Any], logical_id: str) 
 def _own_and_others(
     resolver: Resolver, properties: dict[str, Any], logical_id: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    replicas = resolver.mappings(properties.get("Replicas"), f"{logical_id} Replicas")
+    replicas = resolver.mappings(properties.get("Replicas"), f"{logical_id} {resolver.word('Replicas')}")
     region = resolver.resolve({"Ref": "AWS::Region"})
     own = next((replica for replica in replicas if replica.get("Region") == region), replicas[0] if replicas else {})
     return own, [replica for replica in replicas if replica is not own]
@@ -129,16 +129,17 @@ def _read_settings(
     """Return the units at the start, and the scalable target, `None` if the capacity is fixed."""
     fixed = settings.get(f"{member}Units")
     if fixed is not None:
-        return resolver.units(fixed, f"{where} {member}Units") or 1, None
+        return resolver.units(fixed, f"{where} {resolver.word(f'{member}Units')}") or 1, None
     path = f"{where} {member}AutoScalingSettings"
     autoscaling = resolver.mapping(settings.get(f"{member}AutoScalingSettings"), path)
     if not autoscaling:
         raise resolver.error(
-            f"{where}: has provisioned billing but no {member} settings; add them, or set BillingMode to "
+            f"{where}: has provisioned billing but no {resolver.word(f'{member} settings')}; add them, or set "
+            f"{resolver.word('BillingMode')} to "
             "PAY_PER_REQUEST"
         )
-    low = resolver.units(autoscaling.get("MinCapacity"), f"{path} MinCapacity") or 1
-    high = resolver.units(autoscaling.get("MaxCapacity"), f"{path} MaxCapacity") or low
+    low = resolver.units(autoscaling.get("MinCapacity"), f"{path} {resolver.word('MinCapacity')}") or 1
+    high = resolver.units(autoscaling.get("MaxCapacity"), f"{path} {resolver.word('MaxCapacity')}") or low
     notes: list[str] = []
     tracking = resolver.mapping(
         autoscaling.get("TargetTrackingScalingPolicyConfiguration"), f"{path} TargetTrackingScalingPolicyConfiguration"
@@ -216,8 +217,7 @@ def read_table(found: TemplateTable, parts: Parts) -> TableSetup:
     if found.logical_id is not None:
         _check_open(found, table, scaling, parts)
     table = replace(table, known=_known(found))
-    say = found.stack.template.dialect.say
-    return replace(table, notes=tuple(say(note) for note in (*table.notes, *notes)))
+    return replace(table, notes=(*table.notes, *notes))
 
 
 # begins a note that concerns what a deployed stack may have
@@ -329,12 +329,14 @@ def _check_open(found: TemplateTable, table: TableSetup, scaling: dict[Key, Temp
         what = f"{found.name} has no scalable target for its {part.dimension}s"
         if is_any:
             raise found.stack.resolver.error(
-                f"{what} of index {wanting[0]}, but {part.where} scales an index that is known only at deployment "
+                f"{what} of index {wanting[0]}, but {part.where} scales an index that is "
+                f"{found.stack.resolver.word('known only at deployment')} "
                 f"({part.table}); say which index that is with --target {part.logical_id}={found.name}/index/"
                 f"{wanting[0]}, or with another"
             )
         raise found.stack.resolver.error(
-            f"{what}, but {part.where} scales a table whose name is known only at deployment ({part.table}); say which "
+            f"{what}, but {part.where} scales a table whose name is "
+            f"{found.stack.resolver.word('known only at deployment')} ({part.table}); say which "
             f"table that is with --target {part.logical_id}={found.name}, or with the name of another"
         )
 
@@ -352,14 +354,15 @@ def _table(
     if properties.get("VectorIndexes"):
         if not is_on_demand:
             raise resolver.error(
-                f"{logical_id} has vector indexes, which DynamoDB allows on on-demand tables only; set its BillingMode "
+                f"{logical_id} has vector indexes, which DynamoDB allows on on-demand tables only; set its "
+                f"{resolver.word('BillingMode')} "
                 "to PAY_PER_REQUEST"
             )
         notes.append("vector indexes are allowed on on-demand tables only; their own requests are not simulated")
     resources = [_resource(resolver, logical_id, (physical, None), properties, is_on_demand, scaling, marks)]
     indexes = resolver.mappings(properties.get("GlobalSecondaryIndexes"), f"{logical_id} indexes")
     for number, index in enumerate(indexes):
-        name = resolver.text(index.get("IndexName"), f"{logical_id} index {number} IndexName")
+        name = resolver.text(index.get("IndexName"), f"{logical_id} index {number} {resolver.word('IndexName')}")
         if name in (resource.index for resource in resources):
             raise resolver.error(f"{logical_id} has two indexes named {name}; rename or remove one")
         resources.append(_resource(resolver, logical_id, (physical, name), index, is_on_demand, scaling, marks))
@@ -384,13 +387,15 @@ def is_billed_by_request(resolver: Resolver, properties: dict[str, Any], where: 
     """Return whether a table's billing mode is on-demand; raises `TemplateError` for an unknown mode."""
     mode = resolver.resolve(properties.get("BillingMode"))
     if mode not in (None, "PROVISIONED", "PAY_PER_REQUEST"):
-        raise resolver.error(f"{where} has BillingMode {str(mode)[:60]!r}; expected PROVISIONED or PAY_PER_REQUEST")
+        raise resolver.error(
+            f"{where} has {resolver.word('BillingMode')} {str(mode)[:60]!r}; expected PROVISIONED or PAY_PER_REQUEST"
+        )
     return bool(mode == "PAY_PER_REQUEST")
 
 
 def _limit(resolver: Resolver, value: Any, where: str) -> int | None:
     has_limit = str(resolver.resolve(value)) not in ("None", "-1")
-    units = resolver.units(value, f"{where} OnDemandThroughput") if has_limit else None
+    units = resolver.units(value, f"{where} {resolver.word('OnDemandThroughput')}") if has_limit else None
     return units or None
 
 
@@ -408,15 +413,16 @@ def _resource(
     throughput = resolver.mapping(properties.get("ProvisionedThroughput"), f"{where} ProvisionedThroughput")
     units = []
     for member in ("ReadCapacityUnits", "WriteCapacityUnits"):
-        given = resolver.units(throughput.get(member), f"{where} {member}")
+        given = resolver.units(throughput.get(member), f"{where} {resolver.word(member)}")
         if given is None and not is_on_demand:
             raise resolver.error(
-                f"{where}: has provisioned billing but no {member}; set it, or set BillingMode to PAY_PER_REQUEST"
+                f"{where}: has provisioned billing but no {resolver.word(member)}; set it, or set "
+                f"{resolver.word('BillingMode')} to PAY_PER_REQUEST"
             )
         units.append(max(1, given or 1))
-    warm = resolver.mapping(properties.get("WarmThroughput"), f"{where} WarmThroughput")
-    asked_read = resolver.units(warm.get("ReadUnitsPerSecond"), f"{where} WarmThroughput") or 0
-    asked_write = resolver.units(warm.get("WriteUnitsPerSecond"), f"{where} WarmThroughput") or 0
+    warm = resolver.mapping(properties.get("WarmThroughput"), f"{where} {resolver.word('WarmThroughput')}")
+    asked_read = resolver.units(warm.get("ReadUnitsPerSecond"), f"{where} {resolver.word('WarmThroughput')}") or 0
+    asked_write = resolver.units(warm.get("WriteUnitsPerSecond"), f"{where} {resolver.word('WarmThroughput')}") or 0
     own = marks.get(index, _NO_MARK)
     read = TargetSetup.of_scaling(units[0], scaling.get((physical, index, Dimension.READ)))
     write = TargetSetup.of_scaling(units[1], scaling.get((physical, index, Dimension.WRITE)))
@@ -425,7 +431,7 @@ def _resource(
     free = Units(max(read.units, read.min), max(write.units, write.min))
     if is_on_demand:
         free = Units(ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS)
-    maximums = resolver.mapping(properties.get("OnDemandThroughput"), f"{where} OnDemandThroughput")
+    maximums = resolver.mapping(properties.get("OnDemandThroughput"), f"{where} {resolver.word('OnDemandThroughput')}")
     return ResourceSetup(
         index=index,
         read=read,
@@ -438,7 +444,10 @@ def _resource(
 def _only_scaled(found: TemplateTable, scaling: dict[Key, TemplateScaling], marks: _Marks) -> TableSetup:
     """Return the setup of a table that no template defines; its capacity starts at the floors."""
     resources = []
-    notes = [f"{found.name} is not defined in this template: capacity without a scalable target is taken to be 1 unit"]
+    notes = [
+        f"{found.name} is {found.stack.resolver.word('not defined in this template')}: capacity without a scalable "
+        "target is taken to be 1 unit"
+    ]
     for index in dict.fromkeys((None, *(key[1] for key in scaling))):
         read, write = (
             TargetSetup.of_scaling(1, scaling.get((found.table, index, dimension))) for dimension in Dimension

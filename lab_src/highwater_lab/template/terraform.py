@@ -42,7 +42,7 @@ _SCHEDULE: Final = {
 }
 DIALECT: Final = Dialect(
     words={
-        **{word: name for names in (_WARM, _ON_DEMAND, _BOUNDS, _TRACKING, _SCHEDULE) for name, word in names.items()},
+        **{word: name for names in (_BOUNDS, _TRACKING, _SCHEDULE) for name, word in names.items()},
         "BillingMode": "billing_mode",
         "ReadCapacityUnits": "read_capacity",
         "WriteCapacityUnits": "write_capacity",
