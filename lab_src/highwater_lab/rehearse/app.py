@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
+from typing import Protocol, TypeVar
 
 from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
@@ -26,6 +28,8 @@ from highwater_lab.simulation import ResourceSetup, TableSetup
 from highwater_lab.simulation.simulator import mark_price
 from highwater_lab.template import ListedApp, ListedTable, Remark, RemarkKind
 from highwater_lab.traffic import Traffic
+
+_Result = TypeVar("_Result", covariant=True)
 
 
 class TableChange(StrEnum):
@@ -233,7 +237,7 @@ def _covered(outcomes: Sequence[Outcome], commitments: Commitments) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The simulations of one table; picklable, as other processes carry them out."""
+    """The simulations of one table before and after."""
 
     table: TableRehearsal
     traffic: Traffic
@@ -271,6 +275,7 @@ class _Work:
             table_quota_units=setup.quota_units,
             prices=self.prices,
             timing=self.timing,
+            with_scaler=False,
         ).best
         return Cheapest(best.summary, best.cost_per_month, best.throttled_percent, self.cheapest_within)
 
@@ -377,7 +382,7 @@ def rehearse_app(
         assert table is not None  # noqa: S101 - a table is in one of the apps
         traffic = traffic_of(table)
         setups = (tables[name].setup_before, tables[name].setup_after)
-        problem = _does_not_fit(table, traffic, [setup for setup in setups if setup is not None])
+        problem = does_not_fit(table, traffic, [setup for setup in setups if setup is not None])
         if traffic is None or problem:
             tables[name] = replace(tables[name], unknown=problem)
             continue
@@ -386,7 +391,7 @@ def rehearse_app(
         tables[name] = replace(tables[name], notes=tuple(dict.fromkeys(notes)), is_idle=traffic.is_idle)
         prices = prices_of(table.setup and table.setup.region)
         known.append(_Work(tables[name], traffic, conditions.timing, prices, cheapest_within))
-    for done, each in enumerate(_run_all(known, processes), 1):
+    for done, each in enumerate(run_all(known, processes), 1):
         tables[each.name] = each
         if progress is not None:
             progress(done, len(known))
@@ -460,7 +465,7 @@ def _is_same(old: ListedTable, new: ListedTable) -> bool:
     return is_same_capacity(old.setup, new.setup)
 
 
-def _does_not_fit(table: ListedTable, traffic: Traffic | None, setups: Sequence[TableSetup]) -> str:
+def does_not_fit(table: ListedTable, traffic: Traffic | None, setups: Sequence[TableSetup]) -> str:
     """Return why a table cannot be simulated under a traffic; empty if it can."""
     if traffic is None:
         names = ", ".join(dict.fromkeys(filter(None, (table.physical, table.name))))
@@ -473,16 +478,31 @@ def _does_not_fit(table: ListedTable, traffic: Traffic | None, setups: Sequence[
     return ""
 
 
-def _run_all(work: Sequence[_Work], processes: int | None) -> Iterable[TableRehearsal]:
-    """Yield the tables as they are ready."""
+class Work(Protocol[_Result]):
+    """The simulations of one table; picklable, as other processes carry them out."""
+
+    def run(self) -> _Result:
+        """Simulate, and return what came out."""
+
+
+def run_all(work: Sequence[Work[_Result]], processes: int | None) -> Iterator[_Result]:
+    """Yield what comes out as it is ready, from so many processes, by default one for each processor."""
     most = min(processes or os.cpu_count() or 1, len(work))
     if most <= 1:
         yield from (each.run() for each in work)
         return
-    # a fork would copy the locks of the thread that draws the progress
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(most, mp_context=context) as pool:
+    pool = ProcessPoolExecutor(
+        most,
+        # a fork would copy the locks of the thread that draws the progress
+        mp_context=multiprocessing.get_context("spawn"),
+        # Ctrl-C ends this process, which ends the others
+        initializer=signal.signal,
+        initargs=(signal.SIGINT, signal.SIG_IGN),
+    )
+    try:
         yield from (each.result() for each in as_completed([pool.submit(each.run) for each in work]))
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _span(traffics: Sequence[Traffic]) -> str:

@@ -2,7 +2,7 @@
 
 from highwater_lab.template.assembly import is_plan, load_prior, load_templates
 from highwater_lab.template.document import TemplateError
-from highwater_lab.template.listed import ListedTable
+from highwater_lab.template.listed import ListedTable, tables_called
 from highwater_lab.template.remarks import Remark, RemarkKind
 from highwater_lab.template.selection import ListedApp, find_table, list_tables, read_app
 
@@ -18,4 +18,5 @@ __all__ = [
     "load_prior",
     "load_templates",
     "read_app",
+    "tables_called",
 ]
