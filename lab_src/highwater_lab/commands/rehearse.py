@@ -34,7 +34,7 @@ _path = click.Path(path_type=Path)
 
 @click.command("rehearse", short_help="Simulate all tables of an app, or a change of it, before it is deployed.")
 @click.argument("template", type=_path)
-@traffic_options(of_all=True)
+@traffic_options(of_one=False, of_all=True)
 @click.option(
     "--against",
     metavar="OLD",

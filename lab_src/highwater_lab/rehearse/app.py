@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed, wait
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
@@ -391,7 +391,7 @@ def rehearse_app(
         tables[name] = replace(tables[name], notes=tuple(dict.fromkeys(notes)), is_idle=traffic.is_idle)
         prices = prices_of(table.setup and table.setup.region)
         known.append(_Work(tables[name], traffic, conditions.timing, prices, cheapest_within))
-    for done, each in enumerate(run_all(known, processes), 1):
+    for done, each in enumerate(run_all(known, len(known), processes), 1):
         tables[each.name] = each
         if progress is not None:
             progress(done, len(known))
@@ -485,9 +485,15 @@ class Work(Protocol[_Result]):
         """Simulate, and return what came out."""
 
 
-def run_all(work: Sequence[Work[_Result]], processes: int | None) -> Iterator[_Result]:
-    """Yield what comes out as it is ready, from so many processes, by default one for each processor."""
-    most = min(processes or os.cpu_count() or 1, len(work))
+def run_all(work: Iterable[Work[_Result]], tables: int, processes: int | None) -> Iterator[_Result]:
+    """Yield what comes out as it is ready, and take further work meanwhile.
+
+    Args:
+        work: That of each table.
+        tables: How many there are at most.
+        processes: How many processes simulate at once; by default one for each processor.
+    """
+    most = min(processes or os.cpu_count() or 1, tables)
     if most <= 1:
         yield from (each.run() for each in work)
         return
@@ -500,7 +506,12 @@ def run_all(work: Sequence[Work[_Result]], processes: int | None) -> Iterator[_R
         initargs=(signal.SIGINT, signal.SIG_IGN),
     )
     try:
-        yield from (each.result() for each in as_completed([pool.submit(each.run) for each in work]))
+        pending: set[Future[_Result]] = set()
+        for each in work:
+            pending.add(pool.submit(each.run))
+            finished, pending = wait(pending, timeout=0)
+            yield from (future.result() for future in finished)
+        yield from (future.result() for future in as_completed(pending))
     finally:
         pool.shutdown(cancel_futures=True)
 

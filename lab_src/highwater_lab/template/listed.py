@@ -73,9 +73,10 @@ class ListedTable:
 
     def sureness(self, name: str) -> int | None:
         """Return how sure it is that people mean this table by *name*, 0 for the surest; `None` if they do not."""
-        begins = (self.logical_id or self.name).startswith
-        meanings = [*self._meanings(), lambda name: bool(name) and begins(name)]
-        return next((number for number, fits in enumerate(meanings) if fits(name)), None)
+        found = next((number for number, fits in enumerate(self._meanings()) if fits(name)), None)
+        if found is None and name and (self.logical_id or self.name).startswith(name):
+            return len(self._meanings())
+        return found
 
     def _meanings(self, *, is_named: bool = False) -> list[Callable[[str], bool]]:
         """Return the tests of a name, the surest first; *is_named* leaves out those that another table may pass."""
