@@ -240,8 +240,7 @@ def test_table_on_demand_stays_on_demand_or_is_switched_to_enough(command: Comma
     assert (kept.returncode, kept.stderr) == (0, "")
 
 
-def test_option_for_all_tables_is_no_option_of_one(command: Command) -> None:
-    assert "--live " not in command("recommend", "--help").stdout
+def test_traffic_has_to_be_given(command: Command) -> None:
     assert refused(command("recommend")) == (
         "highwater recommend: give the traffic with exactly one of --traffic FILE, --scenario NAME and "
         "--live-table NAME"

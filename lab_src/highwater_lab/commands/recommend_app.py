@@ -87,15 +87,18 @@ def plan_sentence(table: TablePlan, limit: float, least_gain: float) -> str:
     idle = "idle, " if table.is_idle else ""
     text = f"{table.name}: {idle}{mode} {_figures(now)}"
     gain = now.cost_per_month - best.cost_per_month
+    shown = [now]
     if advised is now:
         text += "; stays"
-        if found.is_within_limit and gain > 0 and best.plan != now.plan:
+        if found.is_within_limit and gain > 0:
             text += f", as the best costs {usd(gain)} less ({best.summary})"
+            shown.append(best)
     else:
+        shown.append(best)
         change = f"{usd(abs(gain))} {'less' if gain >= 0 else 'more'}"
         kept = "" if found.is_within_limit else f"no plan keeps {limit:g} %, the least throttled: "
         text += f"; {kept}{best.summary}: {_figures(best)}, {change}"
-    if now.plan is not None and advised.plan is not None:
+    if all(each.plan is not None for each in shown):
         throttled = found.on_demand.throttled_percent
         excess = "" if throttled <= limit else f", {share(throttled)} % throttled"
         text += f"; on demand {usd(found.on_demand.cost_per_month)}{excess}"
