@@ -42,9 +42,9 @@ def test_file_is_shown_by_table(command: Command) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
         "2 tables, 2026-11-02 10:00 to 2026-11-02 10:04 UTC (4m): 188 read units and 0 write units; 1 with gaps",
-        "units  reads/s  writes/s  peak/s  table",
-        "  181     1.01      0.00    2.00  orders: 1 missing",
-        "    7     0.12      0.00    0.12  carts",
+        "units  reads/s  writes/s  peak/s  peak/mean  table",
+        "  181     1.01      0.00    2.00        2.0  orders: 1 missing",
+        "    7     0.12      0.00    0.12        1.0  carts",
         "--table NAME shows one of them with its notes; there are 2 in all",
     ]
 
@@ -75,10 +75,10 @@ def test_idle_and_unknown_tables_come_last_and_pictures_fit_the_terminal(command
     assert done.stdout.splitlines() == [
         "3 tables, 2026-11-02 00:00 to 2026-11-02 02:00 UTC (2h): 7,200,007,140 read units and 840 write units; 1 "
         "idle; 1 unknown",
-        "        units       reads/s  writes/s        peak/s  table",
-        "7,200,007,980  1,000,000.99      0.12  1,000,001.98  busy",
-        "            0          0.00      0.00          0.00  a-idle: idle",
-        "                                                     a-new: unknown",
+        "        units       reads/s  writes/s        peak/s  peak/mean  table",
+        "7,200,007,980  1,000,000.99      0.12  1,000,001.98        1.0  busy",
+        "            0          0.00      0.00          0.00             a-idle: idle",
+        "                                                                a-new: unknown",
         "--table NAME shows one of them with its notes; there are 1 in all",
     ]
     shown = command("traffic", "show", "traffic", "--table", "busy", COLUMNS="80").stdout

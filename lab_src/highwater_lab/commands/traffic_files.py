@@ -246,16 +246,19 @@ class _Row:
     units: dict[Dimension, float]
     means: dict[Dimension, float]
     peak: float
+    peak_to_mean: float | None
 
     @classmethod
     def of(cls, traffic: Traffic) -> _Row:
-        units, means, peak = dict.fromkeys(Dimension, 0.0), dict.fromkeys(Dimension, 0.0), 0.0
+        units, means = dict.fromkeys(Dimension, 0.0), dict.fromkeys(Dimension, 0.0)
+        peak, ratio = 0.0, None
         for stream in traffic.rates:
             summary = summarize(traffic, stream)
             units[stream.dimension] += summary.units
             means[stream.dimension] += summary.mean
-            peak = max(peak, summary.peak)
-        return cls(traffic, units, means, peak)
+            if summary.peak > peak:
+                peak, ratio = summary.peak, summary.peak_to_mean
+        return cls(traffic, units, means, peak, ratio)
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -263,7 +266,8 @@ class _Row:
         more = [*(["idle"] if self.traffic.is_idle else []), *([f"{missing:,} missing"] if missing else [])]
         name = f"{self.traffic.name}: {', '.join(more)}" if more else self.traffic.name
         rates = (self.means[Dimension.READ], self.means[Dimension.WRITE], self.peak)
-        return f"{sum(self.units.values()):,.0f}", *(f"{rate:,.2f}" for rate in rates), name
+        ratio = "" if self.peak_to_mean is None else f"{self.peak_to_mean:,.1f}"
+        return f"{sum(self.units.values()):,.0f}", *(f"{rate:,.2f}" for rate in rates), ratio, name
 
 
 def summary_lines(tables: Sequence[Traffic]) -> list[str]:
@@ -284,9 +288,9 @@ def summary_lines(tables: Sequence[Traffic]) -> list[str]:
     }
     said += [f"{number:,} {what}" for what, number in counts.items() if number]
     # the name is last, as it may be long
-    rows = [("units", "reads/s", "writes/s", "peak/s", "table"), *(row.cells for row in known)]
-    rows += [("", "", "", "", f"{name}: unknown") for name in unknown]
-    widths = [*(max(len(row[column]) for row in rows) for column in range(4)), 0]
+    rows = [("units", "reads/s", "writes/s", "peak/s", "peak/mean", "table"), *(row.cells for row in known)]
+    rows += [("", "", "", "", "", f"{name}: unknown") for name in unknown]
+    widths = [*(max(len(row[column]) for row in rows) for column in range(5)), 0]
     lines = ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
     notes = len({note for traffic in tables for note in traffic.notes})
     hint = "--table NAME shows one of them" + (f" with its notes; there are {notes:,} in all" if notes else "")
