@@ -49,6 +49,12 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
     "recommend": _module(
         "simulate --recommend", "seconds of recommend for 14 days of six targets, and its table-months", "2 minutes"
     ),
+    "thirty": _module(
+        "thirty",
+        "recommend for an app of thirty tables with 14 days: first answer, seconds for each target",
+        "4 minutes",
+        f'{_TRACES}, ARGS="--tables 6"',
+    ),
     "figures": _module("figures", "an article's figures beside the simulator's; writes docs/figures.md", "seconds"),
     "designs": _module(
         "designs", "the article's eight designs with a paced job; writes docs/eight-designs.md", "seconds"

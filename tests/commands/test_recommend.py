@@ -188,7 +188,7 @@ def _app_of(tmp_path: Path, **values: Any) -> tuple[str, ...]:
         "write_capacity": 3_000,
     }
     (tmp_path / "plan.json").write_text(json.dumps(plan(table(**(keys | values)))))
-    return ("recommend", "--template", "plan.json", "--traffic", "t.csv")
+    return ("recommend", "plan.json", "--traffic", "t.csv")
 
 
 def test_table_of_an_app_gets_a_row_of_what_it_has_and_code_that_fits_it(command: Command, tmp_path: Path) -> None:
@@ -240,8 +240,7 @@ def test_table_on_demand_stays_on_demand_or_is_switched_to_enough(command: Comma
     assert (kept.returncode, kept.stderr) == (0, "")
 
 
-def test_option_for_all_tables_is_no_option_of_one(command: Command) -> None:
-    assert "--live " not in command("recommend", "--help").stdout
+def test_traffic_has_to_be_given(command: Command) -> None:
     assert refused(command("recommend")) == (
         "highwater recommend: give the traffic with exactly one of --traffic FILE, --scenario NAME and "
         "--live-table NAME"
@@ -258,7 +257,7 @@ def test_table_of_a_plan_is_priced_with_its_indexes_replicas_and_region(command:
     )
     (tmp_path / "plan.json").write_text(json.dumps(plan(*tables)))
     options = ("--traffic", "t.csv", "--traffic-table", "orders", "--json")
-    of_table = ("recommend", "--template", "plan.json", "--table", "orders", *options)
+    of_table = ("recommend", "plan.json", "--table", "orders", *options)
     done, plain = command(*of_table), command("recommend", *options)
     assert done.returncode == 0, done.stderr
     assert "has 3 replicas: us-west-2 is rehearsed, and all are paid for" in done.stderr
@@ -273,18 +272,18 @@ def test_table_of_a_plan_is_priced_with_its_indexes_replicas_and_region(command:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--table", "orders"], "--table is for the table of a template; remove it without --template"),
+        (["--table", "orders"], "--table is for the tables of a template; remove it without TEMPLATE"),
         (
             ["--parameter", "A=b"],
-            "--parameter or --parameters is for the table of a template; remove it without --template",
+            "--parameter or --parameters is for the tables of a template; remove it without TEMPLATE",
         ),
-        (["--template", "none"], "none: does not exist; give a cdk.out folder (made by cdk synth) or a template file"),
+        (["none"], "none: does not exist; give a cdk.out folder (made by cdk synth) or a template file"),
         (
-            ["--template", "plan.json", "--table", "x"],
+            ["plan.json", "--table", "x"],
             "there is no table 'x'; the tables are aws_dynamodb_table.orders",
         ),
         (
-            ["--template", "plan.json", "--traffic", "t.csv"],
+            ["plan.json", "--traffic", "t.csv"],
             "traffic t has a column reads:by_day, and the indexes of aws_dynamodb_table.orders are none; remove the "
             "column",
         ),

@@ -40,11 +40,21 @@ def many(tmp_path: Path) -> Path:
 def test_file_is_shown_by_table(command: Command) -> None:
     done = command("traffic", "show", "many.csv", COLUMNS="80")
     assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "2 tables, 2026-11-02 10:00 to 2026-11-02 10:04 UTC (4m): 188 read units and 0 write units; 1 with gaps",
+        "units  reads/s  writes/s  peak/s  peak/mean  table",
+        "  181     1.01      0.00    2.00        2.0  orders: 1 missing",
+        "    7     0.12      0.00    0.12        1.0  carts",
+        "--table NAME shows one of them with its notes; there are 2 in all",
+    ]
+
+
+@pytest.mark.parametrize("name", ["orders", "ORDERS", "Shop/Orders"])
+@pytest.mark.usefixtures("many")
+def test_one_table_is_shown_by_any_of_its_names(command: Command, name: str) -> None:
+    done = command("traffic", "show", "many.csv", "--table", name, COLUMNS="80")
+    assert (done.returncode, done.stderr) == (0, "")
     assert [line.rstrip() for line in done.stdout.splitlines()] == [
-        "carts: 2026-11-02 10:00 to 2026-11-02 10:01 UTC (1m), bins of 1m, no gaps",
-        "units/s  mean   p99  peak  peak/mean",
-        "reads    0.12  0.12  0.12        1.0  █",
-        "",
         "orders: 2026-11-02 10:00 to 2026-11-02 10:04 UTC (4m), bins of 1m, 1 missing",
         "units/s  mean   p99  peak  peak/mean",
         "reads    1.01  2.00  2.00        2.0  ▅▁ █",
@@ -52,6 +62,30 @@ def test_file_is_shown_by_table(command: Command) -> None:
         "! many.csv: no rows for 1 of 4 bins of table orders, the first at 2026-11-02T10:02:00Z: they are unknown, and "
         "simulated as between their neighbours",
     ]
+
+
+def test_idle_and_unknown_tables_come_last_and_pictures_fit_the_terminal(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "traffic").mkdir()
+    rows = "".join(f"{minute},{60_000_000 + minute},7\n" for minute in range(120))
+    (tmp_path / "traffic" / "busy.csv").write_text(f"minute_index,reads:by_customer,writes\n{rows}")
+    (tmp_path / "traffic" / "a-idle.csv").write_text("minute_index,writes\n0,0\n")
+    (tmp_path / "traffic" / "a-new.csv").write_text("minute_index,writes\n")
+    done = command("traffic", "show", "traffic")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "3 tables, 2026-11-02 00:00 to 2026-11-02 02:00 UTC (2h): 7,200,007,140 read units and 840 write units; 1 "
+        "idle; 1 unknown",
+        "        units       reads/s  writes/s        peak/s  peak/mean  table",
+        "7,200,007,980  1,000,000.99      0.12  1,000,001.98        1.0  busy",
+        "            0          0.00      0.00          0.00             a-idle: idle",
+        "                                                                a-new: unknown",
+        "--table NAME shows one of them with its notes; there are 1 in all",
+    ]
+    shown = command("traffic", "show", "traffic", "--table", "busy", COLUMNS="80").stdout
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines()[1:])) <= 80
+    new = command("traffic", "show", "traffic", "--table", "a-new")
+    assert new.stdout == "! traffic/a-new.csv: has a header but no rows; add one row per bin\n"
 
 
 def test_one_table_is_shown_as_json(command: Command, many: Path) -> None:

@@ -43,6 +43,13 @@ def test_plan_is_as_cheap_as_that_of_the_whole_search(name: str) -> None:
     assert alone.scaled == {}
 
 
+def test_plan_is_the_same_without_the_scaler() -> None:
+    traffic = scenario("step")
+    whole, alone = recommend(traffic), recommend(traffic, with_scaler=False)
+    assert (alone.best, alone.curve, alone.on_demand) == (whole.best, whole.curve, whole.on_demand)
+    assert (alone.scaled, alone.tried) == ({}, whole.tried - len(whole.scaled))
+
+
 def test_what_bounds_exclude_is_not_simulated() -> None:
     traffic = writes(*[600 * 60] * 120)
     # a month of 554 write units, which with full buckets could serve it, and a read unit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import string
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from constructs import Construct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater_lab.template import ListedTable, list_tables, load_templates
+from highwater_lab.template import ListedTable, list_tables, load_templates, tables_called
 
 KEY = dynamodb.Attribute(name="id", type=dynamodb.AttributeType.STRING)
 SUFFIX = "1F6H4LDFTFI3O"
@@ -92,6 +93,23 @@ def test_table_without_a_name_is_found_by_path_end_of_path_and_logical_id(
         assert table.name_among([name, "Customers"]) == name
         assert table.is_called(name)
     assert table.name_among(["Customers", "Order", "ders", ""]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("orders-7", ["Prod/Shop/Orders"]),
+        ("Orders", ["Prod/Shop/Orders"]),
+        ("ORDERS", ["Prod/Shop/Orders"]),
+        ("X2", ["Archive/OldOrders"]),
+        ("X", ["Prod/Shop/Orders", "Archive/OldOrders"]),
+        ("ders", []),
+        ("", []),
+    ],
+)
+def test_tables_that_are_called_so_are_those_of_which_it_is_the_surest(name: str, found: list[str]) -> None:
+    tables = [_listed("X1", physical="orders-7"), replace(_listed("X2"), name="Archive/OldOrders")]
+    assert [table.name for table in tables_called(tables, name)] == found
 
 
 @pytest.mark.parametrize(

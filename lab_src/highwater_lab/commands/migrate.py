@@ -15,7 +15,7 @@ from highwater_lab.commands.options import Misuse, check_places, misuse_of_error
 from highwater_lab.recommend.code import managed_code_of
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation import ReplicaSetup, ResourceSetup, TableSetup, TargetSetup
-from highwater_lab.template import ListedTable, Remark, is_plan, load_templates, read_app, two_deploys
+from highwater_lab.template import ListedTable, Remark, is_plan, load_templates, read_app, tables_called, two_deploys
 from highwater_lab.template.stacks import is_open
 from highwater_lab.template.tables import DEFAULT_TAKEN
 
@@ -224,7 +224,7 @@ def migrate_command(template: Path, table: str | None, parameters: Mapping[str, 
     with misuse_of_errors():
         app = read_app(load_templates(template), parameters)
     listed = app.tables
-    chosen = [each for each in listed if table is None or each.is_called(table)]
+    chosen = listed if table is None else tables_called(listed, table)
     if not chosen:
         names = ", ".join(each.name for each in listed) or "none"
         raise Misuse(f"there is no table {table!r}; the tables are {names}" if table else "there is no DynamoDB table")

@@ -29,16 +29,18 @@ from highwater_lab.commands.options import (
     refuse_options,
     timezone_option,
 )
+from highwater_lab.commands.recommend_app import candidate_document, recommend_for_app
 from highwater_lab.commands.traffic_source import TrafficSource, tell_notes, traffic_options
 from highwater_lab.recommend import Candidate, Recommendation, recommend
 from highwater_lab.recommend.code import code_of, scaler_code_of
 from highwater_lab.recommend.hcl import hcl_of
 from highwater_lab.recommend.search import DECLARED_NOW
+from highwater_lab.rehearse import PlanGoals
 from highwater_lab.report.picture import write_curve
 from highwater_lab.report.tradeoff import write_tradeoff
 from highwater_lab.services.prices import Prices
 from highwater_lab.simulation import TableSetup
-from highwater_lab.template import find_table, load_templates
+from highwater_lab.template import ListedApp, find_table, load_templates, read_app, tables_called
 from highwater_lab.traffic import Traffic, write_traffic
 
 _FINDING = 1
@@ -48,14 +50,9 @@ _path = click.Path(path_type=Path)
 
 
 @click.command("recommend", short_help="Find the cheapest plan that keeps throttling within a limit.")
-@traffic_options()
-@click.option(
-    "--template",
-    type=_path,
-    help="The app that the table is in, for its keys, indexes, class, replicas and region, and for what it declares "
-    "now: a cdk.out folder, a template or a Terraform plan.",
-)
-@click.option("--table", help="The template's table: its construct's path or its address or any end of them, or name.")
+@click.argument("template", type=_path, required=False)
+@traffic_options(of_all=True)
+@click.option("--table", help="Only this table: its construct's path or any end of it, logical id, or name.")
 @parameters_options
 @click.option(
     "--max-throttled",
@@ -76,9 +73,8 @@ _path = click.Path(path_type=Path)
     "--code",
     "language",
     type=click.Choice(list(_WRITERS)),
-    default="cdk",
-    show_default=True,
-    help="The code to print the plan as: the CDK's in Python, or Terraform's.",
+    help="The code to print the plan as: the CDK's in Python, which is the default of one table, or Terraform's. Of "
+    "several tables code is printed only with this option, that of each table which is to change.",
 )
 @click.option(
     "--least-gain",
@@ -92,14 +88,14 @@ _path = click.Path(path_type=Path)
 @click.option("--png", type=_path, help="Draw the trade-off curve to this PNG file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def recommend_command(
-    source: TrafficSource,
     template: Path | None,
+    source: TrafficSource,
     table: str | None,
     parameters: Mapping[str, str],
     max_throttled: float,
     timezone: str,
     table_quota: int,
-    language: str,
+    language: str | None,
     least_gain: float,
     html: Path | None,
     png: Path | None,
@@ -107,30 +103,55 @@ def recommend_command(
 ) -> None:
     """Search target utilizations, floors, windows and on-demand for the cheapest plan for known traffic.
 
-    Shows the trade-off between cost and throttling, and prints the code of the best plan, for the CDK or for Terraform.
-    Ctrl-C ends the search and shows the best result so far. A table with vector indexes can only be on demand, whatever
-    is cheapest.
+    With TEMPLATE, a cdk.out folder, a CloudFormation template or a Terraform plan, the plans are for the app's tables,
+    with their keys, indexes, class, replicas and region, each under its own traffic as for rehearse: a line for each
+    table as it is found, then the sums.
+
+    Of one table, of the app or without TEMPLATE, shows the trade-off between cost and throttling, and prints the code
+    of the best plan, for the CDK or for Terraform. Ctrl-C ends the search and shows the best result so far. A table
+    with vector indexes can only be on demand, whatever is cheapest.
 
     \b
+    highwater recommend cdk.out --traffic traffic
+    highwater recommend cdk.out --traffic traffic --table Shop/Orders
     highwater recommend --live-table orders --days 14 --timezone America/New_York
     highwater recommend --traffic orders.csv --max-throttled 0.1 --html tradeoff.html
     highwater recommend --traffic orders.csv --code hcl
-    highwater recommend --traffic traffic --template cdk.out --table Shop/Orders
 
     Exit status: 0 fine, 1 no plan is within the limit, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     if template is None:
-        refuse_options(
-            {"--table": table, "--parameter or --parameters": parameters},
-            "without --template",
-            "the table of a template",
-        )
-    check_places({"--template": template, **source.inputs}, {"--save": source.save, "--html": html, "--png": png})
+        of_app = {"--table": table, "--parameter or --parameters": parameters, "--live": source.is_live}
+        refuse_options(of_app, "without TEMPLATE", "the tables of a template")
+    check_places({"TEMPLATE": template, **source.inputs}, {"--save": source.save, "--html": html, "--png": png})
     with misuse_of_errors():
         setup = None
-        if template is not None:
-            setup = find_table(load_templates(template), name=table, likely=source.live_table, parameters=parameters)
-        traffic = source.read_traffic(likely_table=table)
+        if template is None:
+            traffic = source.read_traffic()
+        else:
+            templates = load_templates(template)
+            app = _called(read_app(templates, parameters), table or "", source.live_table or "")
+            if len(app.tables) > 1:
+                of_one = {"--html": html, "--png": png, **source.of_one}
+                refuse_options(of_one, "here, or choose one with --table")
+                goals = PlanGoals(
+                    max_throttled_percent=max_throttled,
+                    timezone=timezone,
+                    conditions=source.conditions(),
+                    table_quota_units=table_quota,
+                )
+                is_kept = recommend_for_app(
+                    app,
+                    source.read_traffic_of_tables(),
+                    goals,
+                    least_gain=least_gain,
+                    code_of=None if language is None else _WRITERS[language],
+                    as_json=as_json,
+                )
+                raise click.exceptions.Exit(0 if is_kept else _FINDING)
+            name = app.tables[0].name if app.tables else table
+            setup = find_table(templates, name=name, parameters=parameters)
+            traffic = source.read_traffic_of_table(template, name, parameters)
         live, unread = source.read_live_table()
         # what the code is for; without its scaling, a live table cannot be simulated as it is
         own = setup if setup is not None or live is None else live.setup
@@ -152,7 +173,7 @@ def recommend_command(
         if source.save is not None:
             write_traffic(traffic, source.save)
         lines, advised = verdict(recommendation, max_throttled, least_gain)
-        writer = _Writer(language, own, recommendation.declared)
+        writer = _Writer(language or "cdk", own, recommendation.declared)
         if html is not None:
             said = lines or [f"stopped after {recommendation.tried} plans: {recommendation.best.summary}"]
             end = traffic.start + timedelta(minutes=traffic.minutes)
@@ -191,6 +212,18 @@ def recommend_command(
                 say(f"written: {file}")
     if not is_kept:
         raise click.exceptions.Exit(_FINDING)
+
+
+def _called(app: ListedApp, name: str, likely: str) -> ListedApp:
+    """Return an app with the tables alone that people mean by a name, or if there are several by a likely one.
+
+    What was not read of other tables is left out.
+    """
+    tables = tables_called(app.tables, name) if name else app.tables
+    tables = (tables_called(tables, likely) if likely else ()) or tables
+    names = {table.name for table in tables}
+    remarks = tuple(each for each in app.remarks if not each.tables or names & set(each.tables))
+    return ListedApp(tables=tables, remarks=remarks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,13 +390,13 @@ def _document(recommendation: Recommendation, advised: Candidate, prices: Prices
     return {
         "prices_region": prices.region,
         "prices_dated": prices.dated,
-        "best": _candidate(recommendation.best) | {"code": writer.code(recommendation.best)},
-        "advised": _candidate(advised) | {"code": writer.code(advised)},
+        "best": candidate_document(recommendation.best) | {"code": writer.code(recommendation.best)},
+        "advised": candidate_document(advised) | {"code": writer.code(advised)},
         "is_within_limit": recommendation.is_within_limit,
-        "curve": [_candidate(candidate) for candidate in recommendation.curve],
-        "scaled": {name: _candidate(candidate) for name, candidate in recommendation.scaled.items()},
-        "on_demand": None if recommendation.on_demand is None else _candidate(recommendation.on_demand),
-        "declared": None if recommendation.declared is None else _candidate(recommendation.declared),
+        "curve": [candidate_document(candidate) for candidate in recommendation.curve],
+        "scaled": {name: candidate_document(candidate) for name, candidate in recommendation.scaled.items()},
+        "on_demand": None if recommendation.on_demand is None else candidate_document(recommendation.on_demand),
+        "declared": None if recommendation.declared is None else candidate_document(recommendation.declared),
         "gain_usd": None if recommendation.gain is None else round(recommendation.gain, 2),
         "last_step_usd_per_million": None
         if recommendation.last_step is None
@@ -371,14 +404,4 @@ def _document(recommendation: Recommendation, advised: Candidate, prices: Prices
         "scaler_throttle_price_usd_per_million": _throttle_prices(prices),
         "tried": recommendation.tried,
         "was_stopped": recommendation.was_stopped,
-    }
-
-
-def _candidate(candidate: Candidate) -> dict[str, Any]:
-    return {
-        "summary": candidate.summary,
-        "plan": None if candidate.plan is None else candidate.plan.to_document(),
-        "cost_per_month_usd": round(candidate.cost_per_month, 2),
-        "throttled_percent": candidate.throttled_percent,
-        "utilization_percent": candidate.utilization_percent,
     }

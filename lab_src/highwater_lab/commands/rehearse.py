@@ -27,7 +27,7 @@ from highwater_lab.commands.traffic_source import TrafficSource, traffic_options
 from highwater_lab.rehearse import AppRehearsal, Limits, Passed, rehearse_app
 from highwater_lab.report.app import app_document, app_markdown, print_app
 from highwater_lab.report.app_page import write_app_page
-from highwater_lab.template import ListedApp, is_plan, load_prior, load_templates, read_app
+from highwater_lab.template import ListedApp, is_plan, load_prior, load_templates, read_app, tables_called
 
 # What --against is for the state that a Terraform plan was made from
 PRIOR = "prior"
@@ -41,7 +41,7 @@ _path = click.Path(path_type=Path)
 
 @click.command("rehearse", short_help="Simulate all tables of an app, or a change of it, before it is deployed.")
 @click.argument("template", type=_path)
-@traffic_options(of_all=True)
+@traffic_options(of_one=False, of_all=True)
 @click.option(
     "--against",
     metavar="OLD",
@@ -213,9 +213,10 @@ def _called(name: str, apps: Mapping[str, ListedApp]) -> dict[str, ListedApp]:
 
     What is paid for beside the tables is left out, and so is what was not read of other tables.
     """
+    chosen = {id(table) for table in tables_called((each for app in apps.values() for each in app.tables), name)}
     kept = {}
     for which, app in apps.items():
-        tables = tuple(table for table in app.tables if table.is_called(name))
+        tables = tuple(table for table in app.tables if id(table) in chosen)
         names = {table.name for table in tables}
         remarks = tuple(each for each in app.remarks if not each.tables or names & set(each.tables))
         kept[which] = ListedApp(tables=tables, remarks=remarks)

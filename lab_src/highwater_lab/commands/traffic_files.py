@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +19,7 @@ from highwater.core import Dimension
 from highwater_lab.commands.options import Misuse, misuse_of_errors, progress_bar
 from highwater_lab.commands.traffic_source import asked_of_cloudwatch, open_session, telling_of
 from highwater_lab.services.prices import load_prices
+from highwater_lab.template import ListedTable
 from highwater_lab.traffic import (
     FetchPlan,
     Traffic,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 _FINDING: Final = 1
 _LEVELS: Final = "▁▂▃▄▅▆▇█"
+_HEADINGS: Final = ("units/s", "mean", "p99", "peak", "peak/mean")
 _path = click.Path(path_type=Path)
 
 
@@ -187,7 +190,7 @@ def _fetch_document(
 
 @traffic_group.command("show", short_help="Show what a file or folder of traffic has in it.")
 @click.argument("file", type=_path)
-@click.option("--table", help="Show only this table.")
+@click.option("--table", help="Show only this table: its name, or the last part of its path, in capitals or not.")
 @click.option(
     "--as",
     "units_are",
@@ -198,12 +201,14 @@ def _fetch_document(
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def show_command(file: Path, table: str | None, units_are: str, as_json: bool) -> None:
-    """Show the tables in FILE: for each its time, its bins and gaps, and for reads and writes the rates of its minutes.
+    """Show the tables in FILE: of several their sum, and a line for each, the one with the most units first.
+
+    Of one table, or with --table, shows its time, its bins and gaps, and the rates of its minutes for reads and writes.
 
     FILE is whatever --traffic of `rehearse` takes: CSV, CloudWatch's CSV or JSON, Parquet, a folder of them, or - for
     standard input. Rates are units per second: the mean, the rate that 99 % of the minutes do not exceed (p99), and the
-    busiest minute (peak). Each block of the picture is the busiest minute of its part of the time. Minutes in gaps are
-    left out of all of these.
+    busiest minute (peak), in the line of a table that of its busiest column. Each block of the picture is the busiest
+    minute of its part of the time. Minutes in gaps are left out of all of these.
 
     \b
     highwater traffic show orders.csv
@@ -215,19 +220,81 @@ def show_command(file: Path, table: str | None, units_are: str, as_json: bool) -
     with misuse_of_errors():
         found = read_traffic_by_table(file, units_are=Dimension(units_are.removesuffix("s")))
     if table is not None:
-        if table not in found:
+        called = ListedTable(name=table, stage="", logical_id=table, physical=None, setup=None).name_among(found)
+        if called is None:
             raise Misuse(f"{file}: has no traffic of table {table!r}; it has {', '.join(found)}")
-        found = {table: found[table]}
+        found = {called: found[called]}
     if as_json:
         click.echo(json.dumps({"tables": {name: _document(traffic) for name, traffic in found.items()}}))
         return
-    console = open_console()
-    for number, traffic in enumerate(found.values()):
-        if number:
-            console.print()
-        _print(traffic, console)
-    for note in dict.fromkeys(note for traffic in found.values() for note in traffic.notes):
+    if len(found) > 1:
+        for line in summary_lines(list(found.values())):
+            say(line)
+        return
+    (traffic,) = found.values()
+    if not traffic.is_unknown:
+        _print(traffic, open_console())
+    for note in traffic.notes:
         say(f"! {note}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A table with its indexes, as a line of the summary shows it."""
+
+    traffic: Traffic
+    units: dict[Dimension, float]
+    means: dict[Dimension, float]
+    peak: float
+    peak_to_mean: float | None
+
+    @classmethod
+    def of(cls, traffic: Traffic) -> _Row:
+        units, means = dict.fromkeys(Dimension, 0.0), dict.fromkeys(Dimension, 0.0)
+        peak, ratio = 0.0, None
+        for stream in traffic.rates:
+            summary = summarize(traffic, stream)
+            units[stream.dimension] += summary.units
+            means[stream.dimension] += summary.mean
+            if summary.peak > peak:
+                peak, ratio = summary.peak, summary.peak_to_mean
+        return cls(traffic, units, means, peak, ratio)
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        missing = sum(length for _, length in self.traffic.gaps)
+        more = [*(["idle"] if self.traffic.is_idle else []), *([f"{missing:,} missing"] if missing else [])]
+        name = f"{self.traffic.name}: {', '.join(more)}" if more else self.traffic.name
+        rates = (self.means[Dimension.READ], self.means[Dimension.WRITE], self.peak)
+        ratio = "" if self.peak_to_mean is None else f"{self.peak_to_mean:,.1f}"
+        return f"{sum(self.units.values()):,.0f}", *(f"{rate:,.2f}" for rate in rates), ratio, name
+
+
+def summary_lines(tables: Sequence[Traffic]) -> list[str]:
+    """Return the sum of several tables in a line, then a line for each, the one with the most units first."""
+    known = [_Row.of(traffic) for traffic in tables if not traffic.is_unknown]
+    known.sort(key=lambda row: (-sum(row.units.values()), row.traffic.name))
+    unknown = [traffic.name for traffic in tables if traffic.is_unknown]
+    said = [f"{len(tables):,} tables"]
+    if known:
+        start = min(row.traffic.start for row in known)
+        end = max(row.traffic.start + timedelta(minutes=row.traffic.minutes) for row in known)
+        sums = " and ".join(f"{sum(row.units[each] for row in known):,.0f} {each} units" for each in Dimension)
+        said = [f"{said[0]}, {start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC ({_shown(end - start)}): {sums}"]
+    counts = {
+        "idle": sum(row.traffic.is_idle for row in known),
+        "unknown": len(unknown),
+        "with gaps": sum(bool(row.traffic.gaps) for row in known),
+    }
+    said += [f"{number:,} {what}" for what, number in counts.items() if number]
+    # the name is last, as it may be long
+    rows = [("units", "reads/s", "writes/s", "peak/s", "peak/mean", "table"), *(row.cells for row in known)]
+    rows += [("", "", "", "", "", f"{name}: unknown") for name in unknown]
+    widths = [*(max(len(row[column]) for row in rows) for column in range(5)), 0]
+    lines = ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
+    notes = len({note for traffic in tables for note in traffic.notes})
+    hint = "--table NAME shows one of them" + (f" with its notes; there are {notes:,} in all" if notes else "")
+    return ["; ".join(said), *lines, hint]
 
 
 def _print(traffic: Traffic, console: Console) -> None:
@@ -240,19 +307,22 @@ def _print(traffic: Traffic, console: Console) -> None:
         f"{_shown(timedelta(seconds=traffic.source_bin_seconds))}, {gaps}"
     )
     view = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    view.add_column("units/s", no_wrap=True)
-    for heading in ("mean", "p99", "peak", "peak/mean"):
+    view.add_column(_HEADINGS[0], no_wrap=True)
+    for heading in _HEADINGS[1:]:
         view.add_column(heading, justify="right", no_wrap=True)
     view.add_column("")
+    rows = []
     for stream in traffic.rates:
         summary = summarize(traffic, stream)
-        ratio = summary.peak_to_mean
-        view.add_row(
-            stream.label,
-            *(f"{rate:,.2f}" for rate in (summary.mean, summary.p99, summary.peak)),
-            "" if ratio is None else f"{ratio:,.1f}",
-            "".join(" " if level is None else _LEVELS[round(level * (len(_LEVELS) - 1))] for level in summary.shape),
-        )
+        ratio = "" if summary.peak_to_mean is None else f"{summary.peak_to_mean:,.1f}"
+        rates = (f"{rate:,.2f}" for rate in (summary.mean, summary.p99, summary.peak))
+        rows.append((stream.label, *rates, ratio))
+    # the picture has what the figures leave of the terminal's width
+    left = console.width - sum(max(map(len, column)) + 2 for column in zip(_HEADINGS, *rows, strict=True)) - 2
+    for stream, row in zip(traffic.rates, rows, strict=True):
+        shape = summarize(traffic, stream, width=max(8, min(40, left))).shape
+        blocks = (" " if level is None else _LEVELS[round(level * (len(_LEVELS) - 1))] for level in shape)
+        view.add_row(*row, "".join(blocks))
     console.print(view)
 
 

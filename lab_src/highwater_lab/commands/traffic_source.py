@@ -21,7 +21,7 @@ from highwater_lab.commands.options import Finite, Misuse, progress_bar
 from highwater_lab.rehearse import Conditions
 from highwater_lab.services.prices import Commitments, Prices
 from highwater_lab.services.timing import Timing
-from highwater_lab.template import ListedTable, list_tables, load_templates
+from highwater_lab.template import ListedTable, list_tables, load_templates, tables_called
 from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, fetch_traffic, read_traffic, read_traffic_by_table
 from highwater_lab.traffic import scenario as make_scenario
 
@@ -76,6 +76,11 @@ class TrafficSource:
         return {"--traffic": self.traffic_file, "--prices": self.prices_file}
 
     @property
+    def of_one(self) -> dict[str, object]:
+        """The values of the options that are for one table alone, by option."""
+        return {"--traffic-table": self.traffic_table, "--live-table": self.live_table, "--save": self.save}
+
+    @property
     def table_region(self) -> str | None:
         """The region of the live table from an option or AWS_REGION; `None` if neither is set, or for other sources."""
         # boto3 itself reads AWS_DEFAULT_REGION only
@@ -120,7 +125,8 @@ class TrafficSource:
     def read_traffic_of_table(self, template: Path, table: str | None, parameters: Mapping[str, str]) -> Traffic:
         """The traffic of one table of *template*, as `read_traffic`.
 
-        Of a file or folder of several tables, that of the table, by any name by which `ListedTable` knows it.
+        Of a file or folder of several tables, and with `--live`, that of the table, by any name by which `ListedTable`
+        knows it.
 
         Raises:
             Misuse: As `read_traffic`.
@@ -130,9 +136,16 @@ class TrafficSource:
 
         def likely(names: Iterable[str]) -> str | None:
             listed = list_tables(load_templates(template), parameters)
-            chosen = [each for each in listed if table is None or each.is_called(table)]
+            chosen = listed if table is None else tables_called(listed, table)
             return (chosen[0].name_among(names) if len(chosen) == 1 else None) or table
 
+        if self.is_live:
+            listed = list_tables(load_templates(template), parameters)
+            chosen = listed if table is None else tables_called(listed, table)
+            traffic = self.read_traffic_of_tables()(chosen[0]) if len(chosen) == 1 else None
+            if traffic is None or traffic.is_unknown:
+                raise TrafficError(traffic.notes[0] if traffic else f"CloudWatch has no traffic of {table}")
+            return traffic
         return self.read_traffic(likely)
 
     def read_traffic_of_tables(self) -> Callable[[ListedTable], Traffic | None]:
@@ -343,10 +356,12 @@ _OF_ALL = (
 )
 
 
-def traffic_options(*, of_all: bool = False) -> Callable[[Callable[..., object]], Callable[..., object]]:
+def traffic_options(
+    *, of_one: bool = True, of_all: bool = False
+) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Add the options for the source of traffic to a command; it gets them as one argument, `source`.
 
-    They are for one table, or with *of_all* for all tables of an app.
+    They are for one table, for all tables of an app with *of_all*, or for either.
     """
 
     def add(command: Callable[..., object]) -> Callable[..., object]:
@@ -355,7 +370,9 @@ def traffic_options(*, of_all: bool = False) -> Callable[[Callable[..., object]]
             names = [each.name for each in fields(TrafficSource) if each.name in given]
             return command(source=TrafficSource(**{name: given.pop(name) for name in names}), **given)
 
-        for option in reversed((*_OPTIONS[:1], *(_OF_ALL if of_all else _OF_ONE), *_OPTIONS[1:])):
+        for option in reversed(
+            (*_OPTIONS[:1], *(_OF_ONE if of_one else ()), *(_OF_ALL if of_all else ()), *_OPTIONS[1:])
+        ):
             with_source = option(with_source)
         return with_source
 

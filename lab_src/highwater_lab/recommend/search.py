@@ -62,7 +62,7 @@ class Recommendation:
         tried: The number of plans simulated.
         was_stopped: Whether the search was interrupted before its end.
         scaled: The results of Highwater's scaler with the lowest floors, with and without pulses, by policy; empty if
-            the search was interrupted before.
+            the search was interrupted before, or left them out.
         on_demand: On-demand capacity, `None` if the search was interrupted before.
         declared: What the table has now, simulated as it is deployed, with its scheduled actions and its scaler; `None`
             without a table, or if the search was interrupted before. It is not among the candidates.
@@ -153,6 +153,7 @@ def recommend(
     prices: Prices | None = None,
     timing: Timing | None = None,
     below_usd: float | None = None,
+    with_scaler: bool = True,
     processes: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Recommendation:
@@ -177,6 +178,7 @@ def recommend(
         below_usd: Look only for the cheapest plan within the limit, and only for one that costs less than this a month:
             what bounds exclude, plans for the trade-off and the scaler are not simulated. The search is then much
             faster, and may miss a plan that is a little cheaper. By default everything is searched.
+        with_scaler: Whether to simulate Highwater's scaler as well, which takes six times as long as everything else.
         processes: How many processes simulate at once. With more than the one of the default, the result is the same;
             they import the program's main module, which must not call `recommend` when it is imported.
         progress: Called with the number of plans simulated and their approximate total.
@@ -200,7 +202,8 @@ def recommend(
     prices = prices or load_prices()
     simulator = _Simulator(traffic, timezone, table_quota_units, prices, timing or Timing(), table)
     only = None if below_usd is None else _OnlyBest(traffic, prices, max_throttled_percent, below_usd)
-    return _Search(simulator, processes, progress, only).run(max_throttled_percent)
+    scalers = _SCALERS if with_scaler and only is None else ()
+    return _Search(simulator, processes, progress, only, scalers).run(max_throttled_percent)
 
 
 class _OnlyBest:
@@ -407,18 +410,20 @@ class _Search:
         processes: int,
         progress: Callable[[int, int], None] | None,
         only: _OnlyBest | None,
+        scalers: Sequence[str],
     ) -> None:
         self._simulator = simulator
         self._traffic = simulator.traffic
         self._processes = processes
         self._progress = progress
         self._only = only
+        self._scalers = scalers
         self._dimensions = [
             d for d in Dimension if any(s.dimension is d and any(rates) for s, rates in self._traffic.rates.items())
         ]
         self._tried = 0
         plans = len(self._dimensions) * len(_TARGETS) * (len(_FLOOR_PERCENTS) + 2)
-        self._expected = 2 + plans + _MOST_JOINT + len(_SCALERS)
+        self._expected = 2 + plans + _MOST_JOINT + len(scalers)
         self._choices: dict[Dimension, list[Choice]] = {dimension: [] for dimension in self._dimensions}
         self._candidates: list[Candidate] = []
         self._declared: Candidate | None = None
@@ -485,14 +490,14 @@ class _Search:
 
     def _start_scaler(self, pool: Pool | None) -> dict[str, Callable[[], Candidate]]:
         """Have the scaler simulated with the lowest floors, at the target utilization for which it is designed."""
-        if not self._dimensions or self._only is not None:
+        if not self._dimensions or not self._scalers:
             return {}
         lowest = {dimension: self._simulator.choices(dimension, _SCALED_TARGET)[0] for dimension in self._dimensions}
         plan = self._simulator.plan(lowest.get(Dimension.READ), lowest.get(Dimension.WRITE))
         if pool is None:
-            return {name: partial(self._simulator.try_plan, plan, name) for name in _SCALERS}
-        begun = {name: pool.apply_async(self._simulator.try_plan, (plan, name)) for name in reversed(_SCALERS)}
-        return {name: begun[name].get for name in _SCALERS}
+            return {name: partial(self._simulator.try_plan, plan, name) for name in self._scalers}
+        begun = {name: pool.apply_async(self._simulator.try_plan, (plan, name)) for name in reversed(self._scalers)}
+        return {name: begun[name].get for name in self._scalers}
 
     def _explorations(self, pool: Pool | None) -> Iterator[tuple[Dimension, Iterable[Choice]]]:
         if self._only is not None:

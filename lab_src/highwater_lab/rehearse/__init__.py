@@ -12,6 +12,7 @@ from highwater_lab.rehearse.conditions import Conditions
 from highwater_lab.rehearse.jobs import PlannedBoost, PlannedJob
 from highwater_lab.rehearse.limits import Limits, Passed
 from highwater_lab.rehearse.outcome import Cheapest, Outcome
+from highwater_lab.rehearse.plans import PlanGoals, PlanSum, Sums, TablePlan, plan_app, sum_plans
 from highwater_lab.rehearse.rehearsal import Rehearsal, RehearsalError, Workload, rehearse
 from highwater_lab.template import Consequence, Hazard, HazardKind
 
@@ -26,14 +27,20 @@ __all__ = [
     "Limits",
     "Outcome",
     "Passed",
+    "PlanGoals",
+    "PlanSum",
     "PlannedBoost",
     "PlannedJob",
     "Rehearsal",
     "RehearsalError",
+    "Sums",
     "TableChange",
+    "TablePlan",
     "TableRehearsal",
     "UnreadChange",
     "Workload",
+    "plan_app",
     "rehearse",
     "rehearse_app",
+    "sum_plans",
 ]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed, wait
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
+from typing import Protocol, TypeVar
 
 from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
@@ -35,6 +37,8 @@ from highwater_lab.template import (
     match_tables,
 )
 from highwater_lab.traffic import Traffic
+
+_Result = TypeVar("_Result", covariant=True)
 
 
 class TableChange(StrEnum):
@@ -251,7 +255,7 @@ def _covered(outcomes: Sequence[Outcome], commitments: Commitments) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The simulations of one table; picklable, as other processes carry them out."""
+    """The simulations of one table before and after."""
 
     table: TableRehearsal
     traffic: Traffic
@@ -289,6 +293,7 @@ class _Work:
             table_quota_units=setup.quota_units,
             prices=self.prices,
             timing=self.timing,
+            with_scaler=False,
         ).best
         return Cheapest(best.summary, best.cost_per_month, best.throttled_percent, self.cheapest_within)
 
@@ -396,7 +401,7 @@ def rehearse_app(
         assert table is not None  # noqa: S101 - a table is in one of the apps
         traffic = traffic_of(table)
         setups = (listed.setup_before, listed.setup_after)
-        problem = _does_not_fit(table, traffic, [setup for setup in setups if setup is not None])
+        problem = does_not_fit(table, traffic, [setup for setup in setups if setup is not None])
         if traffic is None or problem:
             tables[key] = replace(listed, unknown=problem)
             continue
@@ -405,7 +410,7 @@ def rehearse_app(
         tables[key] = replace(listed, notes=tuple(dict.fromkeys(notes)), is_idle=traffic.is_idle)
         prices = prices_of(table.setup and table.setup.region)
         known.append(_Work(tables[key], traffic, conditions.timing, prices, cheapest_within))
-    for done, each in enumerate(_run_all(known, processes), 1):
+    for done, each in enumerate(run_all(known, len(known), processes), 1):
         tables[each.name, each.change] = each
         if progress is not None:
             progress(done, len(known))
@@ -482,7 +487,7 @@ def _is_same(old: ListedTable, new: ListedTable) -> bool:
     return is_same_capacity(old.setup, new.setup)
 
 
-def _does_not_fit(table: ListedTable, traffic: Traffic | None, setups: Sequence[TableSetup]) -> str:
+def does_not_fit(table: ListedTable, traffic: Traffic | None, setups: Sequence[TableSetup]) -> str:
     """Return why a table cannot be simulated under a traffic; empty if it can."""
     if traffic is None:
         names = ", ".join(dict.fromkeys(filter(None, (table.physical, table.name))))
@@ -495,16 +500,42 @@ def _does_not_fit(table: ListedTable, traffic: Traffic | None, setups: Sequence[
     return ""
 
 
-def _run_all(work: Sequence[_Work], processes: int | None) -> Iterable[TableRehearsal]:
-    """Yield the tables as they are ready."""
-    most = min(processes or os.cpu_count() or 1, len(work))
+class Work(Protocol[_Result]):
+    """The simulations of one table; picklable, as other processes carry them out."""
+
+    def run(self) -> _Result:
+        """Simulate, and return what came out."""
+
+
+def run_all(work: Iterable[Work[_Result]], tables: int, processes: int | None) -> Iterator[_Result]:
+    """Yield what comes out as it is ready, and take further work meanwhile.
+
+    Args:
+        work: That of each table.
+        tables: How many there are at most.
+        processes: How many processes simulate at once; by default one for each processor.
+    """
+    most = min(processes or os.cpu_count() or 1, tables)
     if most <= 1:
         yield from (each.run() for each in work)
         return
-    # a fork would copy the locks of the thread that draws the progress
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(most, mp_context=context) as pool:
-        yield from (each.result() for each in as_completed([pool.submit(each.run) for each in work]))
+    pool = ProcessPoolExecutor(
+        most,
+        # a fork would copy the locks of the thread that draws the progress
+        mp_context=multiprocessing.get_context("spawn"),
+        # Ctrl-C ends this process, which ends the others
+        initializer=signal.signal,
+        initargs=(signal.SIGINT, signal.SIG_IGN),
+    )
+    try:
+        pending: set[Future[_Result]] = set()
+        for each in work:
+            pending.add(pool.submit(each.run))
+            finished, pending = wait(pending, timeout=0)
+            yield from (future.result() for future in finished)
+        yield from (future.result() for future in as_completed(pending))
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _span(traffics: Sequence[Traffic]) -> str:

@@ -3,7 +3,7 @@
 from highwater_lab.template.assembly import is_plan, load_prior, load_templates
 from highwater_lab.template.document import TemplateError
 from highwater_lab.template.guard import Consequence, Hazard, HazardKind, hazards_of, two_deploys
-from highwater_lab.template.listed import ListedTable
+from highwater_lab.template.listed import ListedTable, tables_called
 from highwater_lab.template.matching import is_moved, match_tables
 from highwater_lab.template.parameters import read_parameters
 from highwater_lab.template.remarks import Remark, RemarkKind
@@ -28,5 +28,6 @@ __all__ = [
     "match_tables",
     "read_app",
     "read_parameters",
+    "tables_called",
     "two_deploys",
 ]

@@ -56,8 +56,8 @@ class ListedTable:
     deployed: Deployed = field(default_factory=Deployed)
 
     def is_called(self, name: str) -> bool:
-        """Return whether people may mean this table by *name*: one of its names, or an end of its path or address."""
-        return any(fits(name) for fits in self._meanings())
+        """Return whether people may mean this table by *name*, which of several tables `tables_called` decides."""
+        return self.sureness(name) is not None
 
     def name_among(self, names: Iterable[str]) -> str | None:
         """Return which of these names is the table's; `None` if none is, or if several may be.
@@ -73,6 +73,13 @@ class ListedTable:
             if found:
                 return found[0] if len(found) == 1 else None
         return None
+
+    def sureness(self, name: str) -> int | None:
+        """Return how sure it is that people mean this table by *name*, 0 for the surest; `None` if they do not."""
+        found = next((number for number, fits in enumerate(self._meanings()) if fits(name)), None)
+        if found is None and name and (self.logical_id or self.name).startswith(name):
+            return len(self._meanings())
+        return found
 
     def _meanings(self, *, is_named: bool = False) -> list[Callable[[str], bool]]:
         """Return the tests of a name, the surest first; *is_named* leaves out those that another table may pass."""
@@ -112,3 +119,15 @@ class ListedTable:
         return match is not None and all(
             whole.startswith(cut) for whole, cut in zip(nested, match.groups(), strict=True)
         )
+
+
+def tables_called(tables: Iterable[ListedTable], name: str) -> tuple[ListedTable, ...]:
+    """Return the tables that people mean by *name*: those of which it is the surest.
+
+    It is the physical name, also a form of it that the template leaves open or that CloudFormation generates, the path
+    of the construct or the address, any end of that, its last part in capitals or not, or the logical id or the start
+    of it.
+    """
+    found = [(table, sureness) for table in tables if (sureness := table.sureness(name)) is not None]
+    surest = min((sureness for _, sureness in found), default=None)
+    return tuple(table for table, sureness in found if sureness == surest)

@@ -7,12 +7,12 @@ from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from highwater_lab.simulation.setup import TableSetup
 from highwater_lab.template.deployed import read_deployed
 from highwater_lab.template.document import Template, TemplateError
-from highwater_lab.template.listed import ListedTable
+from highwater_lab.template.listed import ListedTable, tables_called
 from highwater_lab.template.parts import Parts, Scope, fixed_of
 from highwater_lab.template.remarks import Remark, remarks_of
 from highwater_lab.template.stacks import Stacks, is_open
@@ -34,9 +34,7 @@ def find_table(
 
     Args:
         templates: A template, or those of an assembly, which are joined: one stack can import exports of another.
-        name: The path of the table's construct, or its address in a Terraform plan, or any end of it, its logical id or
-            the start of it, its physical name, or the name of a table that the templates only scale. Needed only if
-            there is more than one table.
+        name: A name of the table as in `tables_called`. Needed only if there is more than one table.
         likely: Such a name, too, but only to decide between several tables; ignored if it matches none of them.
         parameters: Values of template parameters; by default the template's own defaults.
         targets: By the logical id of a scalable target the name of its table, or `TABLE/index/INDEX`, if the templates
@@ -112,25 +110,33 @@ def list_tables(templates: list[Template], parameters: Mapping[str, str] | None 
 
 
 def _list_table(label: str, found: TemplateTable, parts: Parts) -> ListedTable:
-    template = found.stack.template
     setup, problem = None, ""
     try:
         setup = read_table(found, parts)
     except TemplateError as error:
         problem = str(error)
+    return replace(
+        _named(label, found),
+        setup=setup,
+        problem=problem,
+        is_managed=parts.is_managed(found.stack.scope, found.table),
+        deployed=read_deployed(found, parts),
+    )
+
+
+def _named(label: str, found: TemplateTable) -> ListedTable:
+    """Return a table with its names, of which nothing is read yet."""
+    template = found.stack.template
     return ListedTable(
         name=label,
-        stage=found.stack.template.stage,
+        stage=template.stage,
         stacks=template.environment.stacks,
         logical_id=found.logical_id,
         physical=None if is_open(found.table) else found.table,
         open_name=_open_name(found),
-        setup=setup,
-        problem=problem,
+        setup=None,
         dialect=template.dialect,
         is_global=found.kind == "AWS::DynamoDB::GlobalTable",
-        is_managed=parts.is_managed(found.stack.scope, found.table),
-        deployed=read_deployed(found, parts),
     )
 
 
@@ -188,16 +194,9 @@ def _labels(tables: Mapping[str, TemplateTable]) -> dict[tuple[Scope, str], str]
 
 
 def _matching(tables: dict[str, TemplateTable], name: str) -> dict[str, TemplateTable]:
-    """Return the tables that match *name*, by the first kind of name that matches any table."""
-    meanings: tuple[Any, ...] = (
-        lambda label, found: name in (label, found.name, found.logical_id, found.table),
-        lambda _, found: found.stack.template.dialect.is_end(name, found.name),
-        lambda _, found: bool(name) and (found.logical_id or found.name).startswith(name),
-    )
-    for fits in meanings:
-        if chosen := {label: found for label, found in tables.items() if fits(label, found)}:
-            return chosen
-    return {}
+    """Return the tables that people mean by *name*."""
+    called = tables_called((_named(label, found) for label, found in tables.items()), name)
+    return {each.name: tables[each.name] for each in called}
 
 
 def _listed(tables: Mapping[str, object]) -> str:
