@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -206,21 +207,48 @@ def test_narrow_terminal_has_no_columns_that_the_lines_tell_before_names_are_cut
         ["orders", "table", "read", "500", "60%", "500", "9,000", "0", "0", "nightly-load", "boost-of-2h"],
         ["orders", "index", "'by-customer-and-day'", "write", "700", "43%", "700", "9,000", "0", "0"],
     ]
-    assert _rows(86) == [
+    assert _rows(70) == [
         "Scaler scaler",
-        " table   target               now  used  floor  relief  ceiling  throttled  next, UTC",
-        " orders  table read           500   60%    500            9,000          0",
-        " orders  index 'by-cu… write  700   43%    700            9,000          0",
+        " table   target                  now  used  floor  ceiling  throttled",
+        " orders  table read              500   60%    500    9,000          0",
+        " orders  'by-cust…nd-day' write  700   43%    700    9,000          0",
         "left out for width: boosts, windows, lowered",
     ]
-    assert _rows(60) == [
+    assert _rows(48) == [
         "Scaler scaler",
-        " table   target      now  floor  relief  ceiling  next, UTC",
-        " orders  table read  500    500            9,000",
-        " orders  ind… write  700    700            9,000",
-        "left out for width: boosts, windows, lowered, throttled,",
-        "used",
+        " table   target             now  floor  ceiling",
+        " orders  table read         500    500    9,000",
+        " orders  'by-c…-day' write  700    700    9,000",
+        "left out for width: boosts, windows, lowered,",
+        "throttled, used",
     ]
+
+
+COURIERS = [
+    replace(_situation(dimension, index, units=700), table="payments-of-orders", throttled=12)
+    for index in ("by-courier-and-day", "by-courier-and-night", "by-customer-and-day")
+    for dimension in Dimension
+]
+
+
+def _shown(seen: list[Situation], width: int) -> list[str]:
+    console = Console(width=width, file=io.StringIO(), legacy_windows=False)
+    with console.capture() as shown:
+        console.print(listed(seen))
+    return [line.rstrip() for line in shown.get().splitlines()]
+
+
+@pytest.mark.parametrize("width", [120, 80, 60, 40])
+def test_rows_never_look_alike_however_narrow_the_terminal_is(width: int) -> None:
+    lines = _shown([*COURIERS, *(replace(each, table="payments-of-carts") for each in COURIERS)], width)
+    rows = [line for line in lines if line.startswith(" pay")]
+    assert len({re.sub(r"[ ,\d%]+$", "", row) for row in rows}) == len(rows) == 12, rows
+    assert max(map(len, rows)) < width
+
+
+def test_column_without_a_value_is_not_shown_so_that_throttles_are() -> None:
+    """No target has relief or a change to come."""
+    assert " table             target                  now  used  floor  ceiling  throttled" in _shown(COURIERS, 80)
 
 
 def test_line_that_is_too_long_goes_on_indented() -> None:

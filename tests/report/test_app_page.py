@@ -94,6 +94,8 @@ def test_dollars_and_throttling_are_in_sight_at_any_width(browser: Browser, tmp_
         assert box is not None
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= width
+    wider = "[...document.querySelectorAll('td')].filter(cell => cell.scrollWidth > cell.clientWidth)"
+    assert page.evaluate(f"{wider}.map(cell => cell.textContent)") == [], "what is wider than its cell covers the next"
     page.locator("summary", has_text="unchanged").click()
     assert page.locator("td", has_text="Beta/Shop/Carts").is_visible()
     page.locator("abbr", has_text="throttled").first.focus()

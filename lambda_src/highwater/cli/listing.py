@@ -26,7 +26,8 @@ _COLUMNS = (*_NAMES, *_NUMBERS, *_LISTS)
 # What a narrow terminal does without, the first first: the lines above the table tell of windows, boosts and throttles.
 _LEFT_OUT_FIRST = ("boosts", "windows", "lowered")
 _LEFT_OUT_THEN = ("throttled", "used")
-# to how many characters names are cut before more is left out, and after
+_LEFT_OUT_LAST = ("next, UTC", "ceiling")
+# To how many characters names are cut before more is left out, and after; not so far that two rows look alike.
 _LEGIBLE = {"table": 12, "target": 16}
 _SHORTEST = dict.fromkeys(_NAMES, 6)
 
@@ -162,7 +163,7 @@ class _Listing:
         self._rows = [row for each in seen for row in _rows(each)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        columns = [name for name in _COLUMNS if name not in _LISTS or any(row.get(name) for row in self._rows)]
+        columns = [name for name in _COLUMNS if any(row.get(name) for row in self._rows)]
         natural = {name: max(len(row[name]) for row in self._rows) for name in _NAMES}
         left_out: list[str] = []
 
@@ -177,13 +178,25 @@ class _Listing:
                 longest[name] = max(longest[name] - 1, min(least[name], natural[name]))
             return longest
 
-        for names, least in ((_LEFT_OUT_FIRST, natural), (_LEFT_OUT_THEN, _LEGIBLE)):
+        legible, shortest = self._distinct(_LEGIBLE), self._distinct(_SHORTEST)
+        for names, least in ((_LEFT_OUT_FIRST, natural), (_LEFT_OUT_THEN, legible), (_LEFT_OUT_LAST, shortest)):
             for name in names:
                 if name in columns and excess(cut(least)) > 0:
                     columns.remove(name)
                     left_out.append(name)
-        fits = excess(cut(_LEGIBLE)) <= 0
-        yield self._table(columns, cut(_LEGIBLE if fits else _SHORTEST), left_out)
+        fits = excess(cut(legible)) <= 0
+        yield self._table(columns, cut(legible if fits else shortest), left_out)
+
+    def _distinct(self, least: dict[str, int]) -> dict[str, int]:
+        """Return *least*, or the lowest width above it at which different names stay different when they are cut."""
+        widths = {}
+        for name in _NAMES:
+            values = {row[name] for row in self._rows}
+            longest = max(map(len, values))
+            widths[name] = min(least[name], longest)
+            while len({_cut(each, widths[name]) for each in values}) < len(values):
+                widths[name] += 1
+        return widths
 
     def _table(self, columns: Sequence[str], longest: dict[str, int], left_out: Sequence[str]) -> Table:
         view = Table(title=self._title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
@@ -199,11 +212,19 @@ class _Listing:
 
 
 def _cut(name: str, width: int) -> str:
-    """Cut a name, but not the dimension at its end, by which the two rows of an index differ."""
+    """Cut a name in its middle, and not the dimension at its end, by which the two rows of an index differ.
+
+    Quotes tell that it is an index, so the word before them goes first.
+    """
+    if len(name) > width:
+        name = name.removeprefix("index ")
     if len(name) <= width:
         return name
     kept = next((f" {each}" for each in Dimension if name.endswith(f" {each}")), "")
-    return f"{name[: max(0, width - len(kept) - 1)]}…{kept}"[-width:]
+    body = name.removesuffix(kept)
+    shown = max(0, width - len(kept) - 1)
+    tail = shown // 2
+    return f"{body[: shown - tail]}…{body[len(body) - tail :]}{kept}"[-width:]
 
 
 def _rows(seen: Seen) -> Iterator[dict[str, str]]:
