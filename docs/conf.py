@@ -30,6 +30,8 @@ root_doc = "index"
 html_theme = "furo"
 html_title = f"{project} {version}"
 html_copy_source = False
+# decisions come last in what a search finds
+html_search_scorer = str(Path(__file__).parent / "_templates" / "search_scorer.js")
 html_context = {"versions": os.environ.get("HIGHWATER_DOCS_VERSIONS", "").split()}
 templates_path = ["_templates"]
 html_sidebars = {

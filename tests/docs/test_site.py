@@ -16,6 +16,7 @@ import pytest
 import cdk_highwater
 from docs import conf, versions
 from tests.cdk_cli import ROOT
+from tests.report.test_page import BROWSER
 
 DOCS = ROOT / "docs"
 _PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
@@ -161,6 +162,25 @@ def test_site_is_built_without_a_warning(tmp_path: Path) -> None:
     page = (tmp_path / "site" / "index.html").read_text()
     assert f"Highwater {conf.version}" in page
     assert 'href="boosts.html"' in page
+    _check_search(tmp_path / "site")
+
+
+def _check_search(site: Path) -> None:
+    """Decisions are found, behind all pages for users."""
+    if BROWSER is None:
+        return
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        page = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"]).new_page()
+        for words in ("price", "savings plan", "aftermath rollback"):
+            page.goto(f"{(site / 'search.html').as_uri()}?q={words}")
+            page.locator("p.search-summary", has_text="Search finished").wait_for()
+            links = page.locator("#search-results li > a").all()
+            found = [str(link.get_attribute("href")) for link in links]
+            is_decision = [each.startswith("decisions/") for each in found]
+            assert is_decision == sorted(is_decision), f"{words}: {found}"
+            assert {True, False} == set(is_decision), f"{words}: {found}"
 
 
 def test_releases_are_the_tags_of_versions_and_the_newest_is_first() -> None:
