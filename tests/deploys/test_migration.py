@@ -253,7 +253,7 @@ def test_tables_with_scaling_of_their_own_come_and_go_without_a_throttle(
     assert before.units["table/orders", "Write"] > 50 > before.floors["table/orders", "Write"]
     throttled, traffic.samples = traffic.throttled, []
 
-    plans = {each["table"]: each for each in json.loads(command("migrate", "old", "--json").stdout)}
+    plans = {each["table"]: each for each in json.loads(command("migrate", "old", "--json").stdout)["tables"]}
     for name in ("Shop/Orders", "Shop/Nightly"):
         assert [step.split(":")[0] for step in plans[name]["steps"]] == [
             "deploy 1, in a quiet hour",
