@@ -231,7 +231,7 @@ def _packed(packs: tuple[Callable[[], Iterable[PackedFile]], ...]) -> Path:
 
 
 def wait_for_policy_alone(user: IConstruct, role: iam.Role) -> None:
-    """Make a function or a state machine depend only on its role's policy.
+    """Make a function or a state machine depend only on its role's default policy, if the role has one.
 
     aws-cdk-lib also adds a dependency on the role, which is redundant because the template refers to the role's ARN
     (cfn-lint W3005).
@@ -240,7 +240,8 @@ def wait_for_policy_alone(user: IConstruct, role: iam.Role) -> None:
     assert isinstance(template, cdk.CfnResource)  # noqa: S101 - their default child
     default_policy = role.node.try_find_child("DefaultPolicy")
     if default_policy is None:
-        # with `Role.customize_roles`, the role and its policies are created outside this app
+        # the permissions are part of the role, or with `Role.customize_roles` the role is created outside this app
+        template.add_deletion_override("DependsOn")
         return
     policy = default_policy.node.default_child
     assert isinstance(policy, cdk.CfnElement)  # noqa: S101 - the default child of a policy

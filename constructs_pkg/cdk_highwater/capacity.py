@@ -11,6 +11,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from constructs import Construct, Node
 
+from cdk_highwater.added import count_added
 from cdk_highwater.deployment import DeploymentFunction
 from cdk_highwater.findings import (
     changed_replicas,
@@ -281,6 +282,7 @@ class TableCapacity(Construct):
             self._aftermath = self._add_aftermath()
             targets = self._add_targets(self._aftermath)
             self._floors = self._assert_floors(targets)
+            count_added(self._stack, self, DeploymentFunction.of(self._stack))
         marks = marks_of(self._plan.without_past(self._as_of))
         raise_marks(self, self._stack, self._subject, marks, after=self._floors, remedy=_MARK_REMEDY)
         if windows_held_by is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import aws_cdk as cdk
@@ -72,11 +72,22 @@ def invoking(function_arn: str) -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function_arn])
 
 
-def role_for(scope: Construct, id: str, service: str, description: str) -> iam.Role:
-    """Create the role that a service of AWS takes on, for the account of the stack only."""
+def role_for(
+    scope: Construct, id: str, service: str, description: str, statements: Sequence[iam.PolicyStatement]
+) -> iam.Role:
+    """Create the role that a service of AWS takes on, for the account of the stack only.
+
+    The *statements* are part of the role, and no resource of their own.
+    """
     only_here = {"StringEquals": {"aws:SourceAccount": cdk.Stack.of(scope).account}}
     principal = iam.ServicePrincipal(service, conditions=only_here)
-    return iam.Role(scope, id, assumed_by=principal, description=f"Highwater: {description}")
+    return iam.Role(
+        scope,
+        id,
+        assumed_by=principal,
+        description=f"Highwater: {description}",
+        inline_policies={"Policy": iam.PolicyDocument(statements=statements)},
+    )
 
 
 def reading_status(stack: cdk.Stack) -> iam.PolicyStatement:

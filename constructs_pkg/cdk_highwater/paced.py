@@ -164,21 +164,22 @@ class PacedJob(Construct):
         return machine
 
     def _make_role(self, function: str, kind: str) -> iam.Role:
-        role = role_for(self, "Role", "states.amazonaws.com", f"calls the function of {kind}")
-
         def arn(resource: str, name: str) -> str:
             style = cdk.ArnFormat.COLON_RESOURCE_NAME
             return self._stack.format_arn(service="states", resource=resource, resource_name=name, arn_format=style)
 
         # AWS Step Functions Developer Guide, "IAM policies for using Distributed Map states" (read 2026-11)
         executions, of_map = arn("execution", f"{self._name}:*"), arn("execution", f"{self._name}/{_MAP}:*")
-        for act, resource in (
-            (["lambda:InvokeFunction"], function),
-            (["states:StartExecution"], arn("stateMachine", self._name)),
-            (["states:DescribeExecution", "states:StopExecution"], executions),
-            (["states:RedriveExecution"], of_map),
-        ):
-            role.add_to_policy(iam.PolicyStatement(actions=act, resources=[resource]))
+        statements = [
+            iam.PolicyStatement(actions=actions, resources=[resource])
+            for actions, resource in (
+                (["lambda:InvokeFunction"], function),
+                (["states:StartExecution"], arn("stateMachine", self._name)),
+                (["states:DescribeExecution", "states:StopExecution"], executions),
+                (["states:RedriveExecution"], of_map),
+            )
+        ]
+        role = role_for(self, "Role", "states.amazonaws.com", f"calls the function of {kind}", statements)
         acknowledge(role, INLINE_RULES | wildcard_rules(self._stack, [executions, of_map], EXECUTIONS))
         return role
 

@@ -12,6 +12,7 @@ from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from cdk_highwater.added import count_added
 from cdk_highwater.alarms import ScalerAlarms
 from cdk_highwater.asset import id_within, unique_name
 from cdk_highwater.capacity import IndexedCapacityOptions, WindowHolder, declared_plan
@@ -98,6 +99,7 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
         self._schedule = self._run_every_minute()
         self._let_alarms_start_it()
         self._alarms = ScalerAlarms(self, "Alarms", function=self._function, topic=topic)
+        count_added(self._stack, self)
         self._managed: set[str] = set()
         self._coordinator: Construct | None = None
         self._watches_pulses = False
@@ -238,8 +240,13 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
         return ScaledTable(self, id, subject=subject, plan=plan, mode=mode, function=self._function)
 
     def _run_every_minute(self) -> scheduler.CfnSchedule:
-        role = role_for(self, "ScheduleRole", "scheduler.amazonaws.com", "lets the schedule run the scaler")
-        role.add_to_policy(invoking(self.function.function_arn))
+        role = role_for(
+            self,
+            "ScheduleRole",
+            "scheduler.amazonaws.com",
+            "lets the schedule run the scaler",
+            [invoking(self.function.function_arn)],
+        )
         acknowledge(role, role_rules(self._stack))
         return scheduler.CfnSchedule(
             self,

@@ -9,6 +9,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
+from cdk_highwater.added import count_added
 from cdk_highwater.asset import (
     id_within,
     make_function,
@@ -209,6 +210,7 @@ class ScaledTable(Construct):
         """
         function_arn = self._function.function.function_arn
         deployment = DeploymentFunction.of(self._stack)
+        count_added(self._stack, deployment)
         deployment.allow_invoking(function_arn)
         reading_plans = deployment.allow_handing_over(self._function.name)
         if None in self._plans:
@@ -300,7 +302,11 @@ def _alarms_of(subject: Subject, stack: cdk.Stack) -> Construct | None:
     depended on the scaler, one deploy could neither move a table to another scaler nor rename a scaler.
     """
     id = f"ScalerAlarms-{id_within(stack, subject.construct)}"
-    return None if stack.node.try_find_child(id) is not None else Construct(stack, id)
+    if stack.node.try_find_child(id) is not None:
+        return None
+    alarms = Construct(stack, id)
+    count_added(stack, alarms)
+    return alarms
 
 
 def scaled_name_findings(subject: Subject) -> list[Finding]:

@@ -185,6 +185,10 @@ Data/Visits: table: read 42 fixed, write 43 fixed
         write=Capacity.fixed(43),
     )
 
+
+data: 10 resources come with 1 managed table.
+Where AWS Config records continuously, each change of capacity is an item of the table and of each alarm that \
+moves with it: highwater rehearse counts them, and docs/cost.md tells what to leave out.
 """
     )
     orders = command("migrate", TWO, "--table", "Data/Orders").stdout

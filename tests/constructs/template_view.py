@@ -207,12 +207,15 @@ class TemplateView:
         return {mark["index"]: (mark["read"], mark["write"]) for mark in marks}
 
     def statements(self, prefix: str = "") -> list[dict[str, Any]]:
-        """Every IAM statement of the stack's policies whose logical ids begin with *prefix*."""
+        """Every IAM statement of the stack's policies and roles whose logical ids begin with *prefix*."""
+        policies = {name: [each["Properties"]] for name, each in self.named("AWS::IAM::Policy").items()}
+        in_roles = {name: each["Properties"].get("Policies", []) for name, each in self.named("AWS::IAM::Role").items()}
         return [
             statement
-            for name, resource in self.named("AWS::IAM::Policy").items()
+            for name, documents in (policies | in_roles).items()
             if name.startswith(prefix)
-            for statement in resource["Properties"]["PolicyDocument"]["Statement"]
+            for document in documents
+            for statement in document["PolicyDocument"]["Statement"]
         ]
 
     def by_actions(self, prefix: str) -> dict[str, list[dict[str, Any]]]:

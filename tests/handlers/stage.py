@@ -44,8 +44,8 @@ class Stage:
 
     def table(self, plan: Plan | None = PLAN, mode: str = "floor", units: tuple[int, int] = (7, 12)) -> str:
         """A provisioned table; with a plan that is stored, its targets registered in FLOOR mode, its alarms put."""
-        # metrics outlive their tables: no name comes twice
-        name = f"orders-{next(_numbers)}"
+        # metrics outlive their tables, so no name comes twice; all are of one width, as tables of a terminal are tested
+        name = f"orders-{next(_numbers):03}"
         self.made.append(name)
         self.client("dynamodb").create_table(
             TableName=name,

@@ -12,6 +12,7 @@ import click
 
 from highwater.core import Dimension
 from highwater_lab.commands.options import Misuse, check_places, misuse_of_errors, parameters_options
+from highwater_lab.recommend.added import AddedResources, ComingTable, added_to
 from highwater_lab.recommend.code import managed_code_of
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation import ReplicaSetup, ResourceSetup, TableSetup, TargetSetup
@@ -29,6 +30,10 @@ _TWO_DEPLOYS = two_deploys(
 _ONE_DEPLOY = ("deploy: add the code below; nothing has to be removed before",)
 _GLOBAL = (
     "deploy: add the code below. CloudFormation keeps the scalable targets of a global table, and changes their bounds",
+)
+_CONFIG = (
+    "Where AWS Config records continuously, each change of capacity is an item of the table and of each alarm that "
+    "moves with it: highwater rehearse counts them, and docs/cost.md tells what to leave out"
 )
 _BACK = (
     "back: remove manage_capacity and deploy. The capacity stays as it is, and nothing scales it; then add "
@@ -108,6 +113,24 @@ def migration_of(table: ListedTable, remarks: Sequence[Remark] = ()) -> Migratio
         managed_code_of(_kept(table.name, setup)),
         (*(note for note in setup.notes if note.startswith(DEFAULT_TAKEN)), *_notes(setup)),
     )
+
+
+def added_by(tables: Sequence[ListedTable], migrations: Sequence[Migration]) -> list[AddedResources]:
+    """Return what `manage_capacity` adds to each stack of which some *tables* come under it, by their *migrations*."""
+    stacks: dict[str, list[tuple[ListedTable, Migration]]] = {}
+    for table, migration in zip(tables, migrations, strict=True):
+        stacks.setdefault("/".join(filter(None, (table.stage, *table.stacks))), []).append((table, migration))
+    found = []
+    for stack, members in stacks.items():
+        coming = [
+            ComingTable(table.setup, _kept(table.name, table.setup), is_global=table.is_global)
+            for table, migration in members
+            if migration.code and table.setup is not None
+        ]
+        if coming:
+            has_function = any(table.is_managed and not table.is_global for table, _ in members)
+            found.append(added_to(stack or "the template", coming, has_function=has_function))
+    return found
 
 
 def _kept(name: str, setup: TableSetup) -> TableSetup:
@@ -229,12 +252,15 @@ def migrate_command(template: Path, table: str | None, parameters: Mapping[str, 
         names = ", ".join(each.name for each in listed) or "none"
         raise Misuse(f"there is no table {table!r}; the tables are {names}" if table else "there is no DynamoDB table")
     migrations = [migration_of(each, app.remarks) for each in chosen]
+    added = added_by(chosen, migrations)
     labels = {each.name for each in chosen}
     not_read = [each.text for each in app.remarks if not each.tables or labels & set(each.tables)]
     if as_json:
-        click.echo(json.dumps({"tables": [each.document() for each in migrations], "not_read": not_read}))
+        document = {"tables": [each.document() for each in migrations], "not_read": not_read}
+        click.echo(json.dumps(document | {"added": [each.document() for each in added]}))
         return
     lines = "".join(f"! {text}.\n" for text in not_read)
+    lines += "".join(f"{line}.\n" for line in ([each.text() for each in added] + [_CONFIG] if added else []))
     click.echo("\n".join((*map(_text, migrations), *([lines] if lines else []))), nl=False)
 
 
