@@ -83,7 +83,7 @@ def test_migrate_tells_what_synth_counts(
         scaler = ThrottleAwareScaler(stack, "Scaler")
         for name, each in zip(tables, managed.values(), strict=True):
             if name != "Fixed":
-                scaler.add_table(each)  # type: ignore[arg-type]
+                scaler.add_table(each)
     after, told = _written(stack)
     resources = added["resources"] + (added["scaler_resources"] if with_scaler else 0)
     alarms = sum(each == "AWS::CloudWatch::Alarm" for each in after.values())
