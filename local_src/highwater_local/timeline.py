@@ -87,7 +87,7 @@ class Agenda:
 
     def _next_event(self) -> datetime:
         next_minute = datetime.fromtimestamp((self._scheduled_minute + 1) * 60, UTC)
-        alarms, tracking = self._next_at(TIMING.alarm_second), self._next_at(TIMING.autoscaling_second)
+        alarms, tracking = self._next_at(TIMING.phase.tracking_alarm), self._next_at(TIMING.phase.tracking_alarm)
         return min([next_minute, alarms, tracking, *self._next_actions()])
 
     def _next_actions(self) -> list[datetime]:
@@ -138,7 +138,7 @@ class Agenda:
 
     def _run_until(self, end: datetime, hold: bool) -> None:
         # alarms, and auto scaling's reaction to its own, each once a minute
-        judging, tracking = self._next_at(TIMING.alarm_second), self._next_at(TIMING.autoscaling_second)
+        judging, tracking = self._next_at(TIMING.phase.tracking_alarm), self._next_at(TIMING.phase.tracking_alarm)
         while self._ran_until < end:
             following = min(self._next_actions(), default=None)
             at = end if following is None else min(end, following)

@@ -11,10 +11,10 @@ from typing import Any, Final
 import click
 
 from highwater.core import Dimension
+from highwater.core.tracking import TargetTracking
 from highwater_lab.commands.options import Misuse, check_places, misuse_of_errors, parameters_options
 from highwater_lab.recommend.added import AddedResources, ComingTable, added_to
 from highwater_lab.recommend.code import managed_code_of
-from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation import ReplicaSetup, ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.template import ListedTable, Remark, is_plan, load_templates, read_app, tables_called, two_deploys
 from highwater_lab.template.stacks import is_open

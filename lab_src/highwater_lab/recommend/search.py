@@ -14,10 +14,11 @@ from operator import attrgetter
 from typing import Final, TypeVar
 
 from highwater.core import Capacity, Dimension, HighwaterError, Plan, Window, check
+from highwater.core.bucket import BURST_SECONDS
 from highwater.core.findings import Severity
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.zones import find_zone
-from highwater_lab.physics import BURST_SECONDS, QUANTA_PER_UNIT
+from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.policies.catalogue import find_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode

@@ -10,11 +10,13 @@ from typing import Final
 
 from highwater.core import Capacity, Dimension, Units
 from highwater.core.boosts import Lease
+from highwater.core.bucket import BURST_SECONDS
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.pacing import RateGoal
 from highwater.core.scaler.plan import ScaledPlan
-from highwater_lab.physics import BURST_SECONDS, KeyDistribution
-from highwater_lab.services.autoscaling import ScheduledChange, TargetTracking
+from highwater.core.tracking import TargetTracking
+from highwater_lab.physics import KeyDistribution
+from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.simulation.known import KnownTable
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from highwater_lab.services.autoscaling import LOW_ALARM_POINTS, TargetTracking
+from highwater.core.tracking import LOW_ALARM_POINTS, TargetTracking
 from highwater_local import ministack
 from highwater_local.autoscaling.records import PolicyRecord, TargetKey
 from highwater_local.autoscaling.service import AutoScaling

@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo
 
 from highwater.core.limits import MAX_SCHEDULED_ACTIONS_PER_TARGET
 from highwater.core.plan.zones import find_zone
-from highwater_lab.services.autoscaling import Alarm, ScheduledChange
+from highwater.core.tracking import Alarm
+from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.services.timing import Timing
 from highwater_local.autoscaling.records import (
