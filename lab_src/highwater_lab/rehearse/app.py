@@ -18,9 +18,8 @@ from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
 from highwater_lab.recommend.search import recommend
-from highwater_lab.rehearse.conditions import Conditions
 from highwater_lab.rehearse.outcome import Cheapest, Outcome
-from highwater_lab.rehearse.rehearsal import assumptions
+from highwater_lab.rehearse.rehearsal import Conditions, assumptions
 from highwater_lab.services.billing import HOURS_PER_MONTH, scaler_items
 from highwater_lab.services.prices import NO_COMMITMENTS, Commitments, Prices
 from highwater_lab.services.timing import Timing
