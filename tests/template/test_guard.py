@@ -19,9 +19,9 @@ from highwater_lab.template import (
     HazardKind,
     ListedTable,
     hazards_of,
-    list_tables,
     load_prior,
     load_templates,
+    read_app,
 )
 from tests.template.plans import plan, policy, saved, state, table, target
 
@@ -70,10 +70,10 @@ def _target(index: str | None = None, dimension: str = "Write", name: Any = None
     return {"Type": "AWS::ApplicationAutoScaling::ScalableTarget", "Properties": properties}
 
 
-def _listed(folder: Path, name: str, resources: Mapping[str, Document]) -> list[ListedTable]:
+def _listed(folder: Path, name: str, resources: Mapping[str, Document]) -> tuple[ListedTable, ...]:
     file = folder / f"{name}.json"
     file.write_text(json.dumps({"Resources": dict(resources)}))
-    return list_tables(load_templates(file))
+    return read_app(load_templates(file)).tables
 
 
 def _of_stacks(
@@ -104,7 +104,7 @@ def _of_plan(
         if address.endswith(f".{name}")
     ]
     file = saved(folder, document)
-    return _seen(hazards_of(list_tables(load_prior(file)), list_tables(load_templates(file))))
+    return _seen(hazards_of(read_app(load_prior(file)).tables, read_app(load_templates(file)).tables))
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def test_replica_without_scaled_writes(tmp_path: Path) -> None:
 
 
 def test_targets_of_the_cdk_change_their_owner_with_manage_capacity(tmp_path: Path) -> None:
-    def synthesized(name: str, *, is_managed: bool) -> list[ListedTable]:
+    def synthesized(name: str, *, is_managed: bool) -> tuple[ListedTable, ...]:
         app = cdk.App(outdir=str(tmp_path / name))
         key = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
         orders = dynamodb.Table(cdk.Stack(app, "Shop"), "Orders", partition_key=key)
@@ -400,7 +400,7 @@ def test_targets_of_the_cdk_change_their_owner_with_manage_capacity(tmp_path: Pa
                 target_utilization_percent=70
             )
         app.synth()
-        return list_tables(load_templates(tmp_path / name))
+        return read_app(load_templates(tmp_path / name)).tables
 
     scaled, managed = synthesized("scaled", is_managed=False), synthesized("managed", is_managed=True)
     (found,) = hazards_of(scaled, managed)
@@ -513,8 +513,8 @@ def test_table_that_terraform_replaces(
 
 
 def test_states_are_compared_by_names_and_keys(tmp_path: Path) -> None:
-    def of(**values: Any) -> list[ListedTable]:
-        return list_tables(load_templates(saved(tmp_path, state(table(**values)))))
+    def of(**values: Any) -> tuple[ListedTable, ...]:
+        return read_app(load_templates(saved(tmp_path, state(table(**values))))).tables
 
     old, new = of(hash_key="id"), of(name="orders-2", hash_key="pk")
     assert _seen(hazards_of(old, new)) == [

@@ -187,7 +187,7 @@ def run_for_app(
                 templates["before"] = load_templates(old)
         apps = {which: read_app(each, parameters) for which, each in templates.items()}
         if not any(each.tables or each.remarks for each in apps.values()):
-            raise Misuse(f"{template}: no DynamoDB table, so there is nothing to rehearse")
+            raise Misuse(apps["after"].nothing)
         if table is not None:
             apps = _called(table, apps)
         traffic_of = source.read_traffic_of_tables()
@@ -209,17 +209,9 @@ def run_for_app(
 
 
 def _called(name: str, apps: Mapping[str, ListedApp]) -> dict[str, ListedApp]:
-    """Return each app with the tables alone that people may mean by a name; raises `Misuse` if neither has one.
-
-    What is paid for beside the tables is left out, and so is what was not read of other tables.
-    """
+    """Return each app with the tables alone that people may mean by a name; raises `Misuse` if neither has one."""
     chosen = {id(table) for table in tables_called((each for app in apps.values() for each in app.tables), name)}
-    kept = {}
-    for which, app in apps.items():
-        tables = tuple(table for table in app.tables if id(table) in chosen)
-        names = {table.name for table in tables}
-        remarks = tuple(each for each in app.remarks if not each.tables or names & set(each.tables))
-        kept[which] = ListedApp(tables=tables, remarks=remarks)
+    kept = {which: app.only(table for table in app.tables if id(table) in chosen) for which, app in apps.items()}
     if not any(app.tables for app in kept.values()):
         listed = ", ".join(sorted({table.name for app in apps.values() for table in app.tables}))
         raise Misuse(f"there is no table {name!r}; the tables are {listed}")
