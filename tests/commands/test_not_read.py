@@ -143,11 +143,12 @@ def test_table_that_is_named_by_what_differs_is_unknown_and_limits_are_not_known
     for option in ("--max-cost", "--max-throttled", "--max-cost-rise", "--max-throttled-rise"):
         limit = "100" if "throttled" in option else "9999"
         assert _rehearsed(command, option, limit, status=1)["passed"] == ["not-read"]
-    options = ("--against", "before.json", "--traffic", "traffic.csv", "--max-cost", "9999")
+    options = ("--against", "before.json", "--traffic", "traffic.csv", "--max-cost", "9999", "--html", "page.html")
     shown = command("rehearse", "after.json", *options).stdout.splitlines()
     assert shown[-1] == f"✗ {why}; {KEPT}"
-    assert f"! Orders: unknown: {why}." in shown
-    assert f"! {why}." in shown
+    assert [line for line in shown if line.startswith("!")] == [f"! Orders: unknown: {why}."], "once"
+    page = html.unescape((app / "page.html").read_text())
+    assert [page.count(each) for each in (why, f"<p class='note'>Orders: unknown: {why}.</p>")] == [2, 1]
     markdown = command("rehearse", "after.json", *options, "--format", "markdown").stdout.splitlines()
     assert f"- ❌ {why}; {KEPT}" in markdown
     assert markdown[0] == "<!-- highwater:: -->", "a comment is due"

@@ -226,8 +226,8 @@ def template_of(document: Document) -> Template:
     body = document.body
     if isinstance(body, list):
         raise NoTemplate(
-            f"{document.where}: is a list of {len(body)}, and neither a CloudFormation template nor a Terraform plan or "
-            "state as JSON; give each template in a file of its own"
+            f"{document.where}: is a list of {len(body)}, and neither a CloudFormation template nor a Terraform plan "
+            "or state as JSON; give each template in a file of its own"
         )
     if not isinstance(body, dict) or not isinstance(body.get("Resources"), dict):
         raise NoTemplate(
