@@ -18,7 +18,7 @@ STACK_SAID = "More (AWS::CloudFormation::Stack) is a stack whose template is not
 FLOOR_SAID = "Floor (Custom::Floor) is not read, and may scale Orders"
 TWICE_SAID = (
     "Twice (AWS::ApplicationAutoScaling::ScalableTarget) is a second scalable target for writes of the table, beside "
-    "Writes: AWS has one, which both change and the deletion of either removes; keep one"
+    "Writes: CloudFormation refuses the second; keep one"
 )
 KEPT = "whether the limits are kept is not known"
 TRAFFIC = "bin_60s,table,writes\n0,Orders,300\n0,Carts,240\n1,Orders,360\n1,Carts,180\n"
@@ -89,7 +89,7 @@ def test_remarks_are_said_once_in_text_markdown_page_and_json(command: Command, 
     assert [(each["kind"], each["where"], each["stage"], each["tables"], each["change"]) for each in listed] == [
         ("not read", "Floor (Custom::Floor)", None, ["Orders"], None),
         ("not read", "More (AWS::CloudFormation::Stack)", None, [], None),
-        ("contradiction", "Twice (AWS::ApplicationAutoScaling::ScalableTarget)", None, ["Orders"], None),
+        ("two-targets", "Twice (AWS::ApplicationAutoScaling::ScalableTarget)", None, ["Orders"], None),
     ]
     assert [table["unknown"] for table in document["tables"]] == [None, None]
 
@@ -197,13 +197,17 @@ def test_what_is_not_read_but_equal_exceeds_no_limit(command: Command, app: Path
     assert markdown.startswith("<!-- highwater::: unchanged -->\n"), "no comment is due"
 
 
-def test_contradiction_that_is_new_is_said_and_refused_by_aws(command: Command, app: Path) -> None:
+def test_second_target_that_is_new_is_said_once_and_refused_by_aws(command: Command, app: Path) -> None:
     _saved(app, "before.json", Writes=_target(7))
     _saved(app, "after.json", Writes=_target(7), Twice=_target(7))
     document = _rehearsed(command, "--max-cost", "9999", status=1)
-    assert [(each["kind"], each["change"]) for each in document["not_read"]] == [("contradiction", None)]
-    assert [each["consequence"] for each in document["hazards"]] == ["refused"]
-    assert (document["passed"], document["tables"][1]["unknown"]) == ([], None)
+    what, _, fix = TWICE_SAID.rpartition("; ")
+    assert [(each["consequence"], each["what"], each["fix"]) for each in document["hazards"]] == [
+        ("refused", what, fix)
+    ]
+    assert (document["not_read"], document["passed"], document["tables"][1]["unknown"]) == ([], [], None)
+    shown = command("rehearse", "after.json", "--against", "before.json", "--traffic", "traffic.csv").stdout
+    assert (shown.count(TWICE_SAID), shown.splitlines()[0]) == (1, f"✗ Orders: {TWICE_SAID}")
 
 
 def test_what_names_another_table_than_before_makes_both_unknown(command: Command, app: Path) -> None:

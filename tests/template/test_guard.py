@@ -17,6 +17,7 @@ from highwater_lab.template import (
     Consequence,
     Hazard,
     HazardKind,
+    ListedApp,
     ListedTable,
     hazards_of,
     load_prior,
@@ -71,16 +72,23 @@ def _target(index: str | None = None, dimension: str = "Write", name: Any = None
 
 
 def _listed(folder: Path, name: str, resources: Mapping[str, Document]) -> tuple[ListedTable, ...]:
+    return _app(folder, name, resources).tables
+
+
+def _app(folder: Path, name: str, resources: Mapping[str, Document]) -> ListedApp:
     file = folder / f"{name}.json"
     file.write_text(json.dumps({"Resources": dict(resources)}))
-    return read_app(load_templates(file)).tables
+    return read_app(load_templates(file))
 
 
 def _of_stacks(
     folder: Path, before: Mapping[str, Document], after: Mapping[str, Document]
 ) -> list[tuple[HazardKind, Consequence, str]]:
-    old, new = _listed(folder, "old", before), _listed(folder, "new", after)
-    return _seen(hazards_of(old, new))
+    return _hazards(_app(folder, "old", before), _app(folder, "new", after))
+
+
+def _hazards(before: ListedApp, after: ListedApp) -> list[tuple[HazardKind, Consequence, str]]:
+    return _seen(hazards_of(before.tables, after.tables, after.remarks))
 
 
 def _seen(hazards: tuple[Hazard, ...]) -> list[tuple[HazardKind, Consequence, str]]:
@@ -104,7 +112,7 @@ def _of_plan(
         if address.endswith(f".{name}")
     ]
     file = saved(folder, document)
-    return _seen(hazards_of(read_app(load_prior(file)).tables, read_app(load_templates(file)).tables))
+    return _hazards(read_app(load_prior(file)), read_app(load_templates(file)))
 
 
 @pytest.mark.parametrize(
@@ -351,8 +359,8 @@ def test_second_target_of_one_dimension(tmp_path: Path) -> None:
         (
             HazardKind.TWO_TARGETS,
             Consequence.REFUSED,
-            "T: the scalable target of table writes is declared twice, by V and W: CloudFormation refuses the second; "
-            "remove one of them",
+            "T: V (AWS::ApplicationAutoScaling::ScalableTarget) is a second scalable target for writes of the table, "
+            "beside W: CloudFormation refuses the second; keep one",
         )
     ]
 
@@ -566,9 +574,9 @@ def test_target_that_a_plan_declares_twice_is_no_finding_as_it_is_applied(tmp_pa
         (
             HazardKind.TWO_TARGETS,
             Consequence.KEPT,
-            "aws_dynamodb_table.orders: the scalable target of table writes is declared twice, by "
-            "aws_appautoscaling_target.a and aws_appautoscaling_target.b: both are one target in AWS, with the bounds "
-            "that are applied last, and gone with either; remove one of them",
+            "aws_dynamodb_table.orders: aws_appautoscaling_target.b is a second scalable target for writes of the "
+            "table, beside aws_appautoscaling_target.a: both are one target in AWS, with the bounds that are applied "
+            "last, and gone with either; keep one",
         )
     ]
 
