@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cdk_cli import ROOT
 from tests.command import Command
 from tests.template.plans import plan, resource, saved
 from tests.template.plans import table as planned_table
@@ -92,6 +94,15 @@ def test_remarks_are_said_once_in_text_markdown_page_and_json(command: Command, 
         ("two-targets", "Twice (AWS::ApplicationAutoScaling::ScalableTarget)", None, ["Orders"], None),
     ]
     assert [table["unknown"] for table in document["tables"]] == [None, None]
+
+
+def test_line_that_the_page_of_rehearse_quotes_is_printed(command: Command, app: Path) -> None:
+    instructions = [{"ServiceNamespace": "dynamodb", "ResourceId": {"Fn::Sub": "table/${Orders}"}}]
+    properties = {"ScalingInstructions": instructions}
+    _saved(app, "t.json", Plan={"Type": "AWS::AutoScalingPlans::ScalingPlan", "Properties": properties})
+    quoted = re.findall(r"^> (! .+)$", (ROOT / "docs" / "rehearse.md").read_text(), re.MULTILINE)
+    printed = command("rehearse", "t.json", "--traffic", "traffic.csv").stdout.splitlines()
+    assert [line for line in printed if line.startswith("! ")] == quoted
 
 
 def test_one_table_has_its_remarks_among_its_notes(command: Command, app: Path) -> None:

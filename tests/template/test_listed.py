@@ -91,7 +91,7 @@ def test_table_without_a_name_is_found_by_path_end_of_path_and_logical_id(
     assert table.logical_id is not None
     for name in (path, path.partition("/")[2], "Orders", "orders", "ORDERS", table.logical_id, table.logical_id[:-8]):
         assert table.name_among([name, "Customers"]) == name
-        assert table.is_called(name)
+        assert table.sureness(name) is not None
     assert table.name_among(["Customers", "Order", "ders", ""]) is None
 
 

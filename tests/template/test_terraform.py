@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from highwater_lab.simulation import TableSetup
-from highwater_lab.template import TemplateError, find_table, load_prior, load_templates, read_app
+from highwater_lab.template import TemplateError, find_table, load_prior, load_templates, read_app, tables_called
 from tests.template.plans import INDEX, UNKNOWN, action, configured, plan, policy, resource, saved, state, table, target
 
 Document = dict[str, Any]
@@ -288,7 +288,7 @@ def test_table_is_chosen_by_any_end_of_its_address(name: str, tmp_path: Path) ->
     ]
     templates = load_templates(saved(tmp_path, plan(*tables)))
     assert find_table(templates, name=name).name == 'module.shop["eu"].aws_dynamodb_table.this[0]'
-    listed = [each for each in read_app(templates).tables if each.is_called(name)]
+    listed = tables_called(read_app(templates).tables, name)
     assert [each.physical for each in listed] == ["eu-orders"] or name == 'module.shop["eu"]'
 
 
