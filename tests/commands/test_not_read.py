@@ -15,7 +15,6 @@ from tests.command import Command
 from tests.template.plans import plan, resource, saved
 from tests.template.plans import table as planned_table
 
-STACK = {"Type": "AWS::CloudFormation::Stack", "Properties": {"TemplateURL": "https://example.com/1.yaml"}}
 STACK_SAID = "More (AWS::CloudFormation::Stack) is a stack whose template is not here, and may make tables"
 FLOOR_SAID = "Floor (Custom::Floor) is not read, and may scale Orders"
 TWICE_SAID = (
@@ -44,6 +43,14 @@ def _target(low: int) -> dict[str, Any]:
         "MaxCapacity": 70,
     }
     return {"Type": "AWS::ApplicationAutoScaling::ScalableTarget", "Properties": properties}
+
+
+def _stack(number: int) -> dict[str, Any]:
+    url = f"https://example.com/{number}.yaml"
+    return {"Type": "AWS::CloudFormation::Stack", "Properties": {"TemplateURL": url}}
+
+
+STACK = _stack(1)
 
 
 @pytest.fixture
@@ -131,14 +138,13 @@ def test_app_of_nothing_but_what_is_not_read_is_rehearsed(command: Command, app:
 # -- compared
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "change"),
-    [
-        ({"Floor": _floor(7)}, {"Floor": _floor(9)}, "changed"),
-        ({}, {"Floor": _floor(9)}, "added"),
-        ({"Floor": _floor(7)}, {}, "removed"),
-    ],
-)
+def _changes(name: str, before: dict[str, Any], after: dict[str, Any]) -> list[Any]:
+    """The three ways in which a resource differs between two templates."""
+    old, new = {name: before}, {name: after}
+    return [(old, new, "changed"), ({}, new, "added"), (old, {}, "removed")]
+
+
+@pytest.mark.parametrize(("before", "after", "change"), _changes("Floor", _floor(7), _floor(9)))
 def test_table_that_is_named_by_what_differs_is_unknown_and_limits_are_not_known(
     command: Command, app: Path, before: dict[str, Any], after: dict[str, Any], change: str
 ) -> None:
@@ -166,14 +172,7 @@ def test_table_that_is_named_by_what_differs_is_unknown_and_limits_are_not_known
     assert _rehearsed(command, "--fail-on-unknown", status=1)["passed"] == ["unknown"]
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "change"),
-    [
-        ({"More": STACK}, {"More": STACK | {"Properties": {"TemplateURL": "https://example.com/2.yaml"}}}, "changed"),
-        ({}, {"More": STACK}, "added"),
-        ({"More": STACK}, {}, "removed"),
-    ],
-)
+@pytest.mark.parametrize(("before", "after", "change"), _changes("More", STACK, _stack(2)))
 def test_sums_are_not_all_that_differs_where_what_differs_names_no_table(
     command: Command, app: Path, before: dict[str, Any], after: dict[str, Any], change: str
 ) -> None:
