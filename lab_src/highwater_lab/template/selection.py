@@ -1,4 +1,4 @@
-"""Chooses one table of a template or an assembly by a name that people use."""
+"""Reads all tables of the templates of an app, and chooses one by a name that people use."""
 
 from __future__ import annotations
 
