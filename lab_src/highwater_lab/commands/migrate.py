@@ -246,15 +246,14 @@ def migrate_command(template: Path, table: str | None, parameters: Mapping[str, 
         )
     with misuse_of_errors():
         app = read_app(load_templates(template), parameters)
-    listed = app.tables
-    chosen = listed if table is None else tables_called(listed, table)
-    if not chosen:
-        names = ", ".join(each.name for each in listed) or "none"
-        raise Misuse(f"there is no table {table!r}; the tables are {names}" if table else "there is no DynamoDB table")
-    migrations = [migration_of(each, app.remarks) for each in chosen]
-    added = added_by(chosen, migrations)
-    labels = {each.name for each in chosen}
-    not_read = [each.text for each in app.remarks if not each.tables or labels & set(each.tables)]
+    if not app.tables:
+        raise Misuse(app.nothing)
+    chosen = app if table is None else app.only(tables_called(app.tables, table))
+    if not chosen.tables:
+        raise Misuse(f"there is no table {table!r}; the tables are {', '.join(each.name for each in app.tables)}")
+    migrations = [migration_of(each, chosen.remarks) for each in chosen.tables]
+    added = added_by(chosen.tables, migrations)
+    not_read = [each.text for each in chosen.remarks]
     if as_json:
         document = {"tables": [each.document() for each in migrations], "not_read": not_read}
         click.echo(json.dumps(document | {"added": [each.document() for each in added]}))

@@ -215,15 +215,9 @@ def recommend_command(
 
 
 def _called(app: ListedApp, name: str, likely: str) -> ListedApp:
-    """Return an app with the tables alone that people mean by a name, or if there are several by a likely one.
-
-    What was not read of other tables is left out.
-    """
+    """Return an app with the tables alone that people mean by a name, or if there are several by a likely one."""
     tables = tables_called(app.tables, name) if name else app.tables
-    tables = (tables_called(tables, likely) if likely else ()) or tables
-    names = {table.name for table in tables}
-    remarks = tuple(each for each in app.remarks if not each.tables or names & set(each.tables))
-    return ListedApp(tables=tables, remarks=remarks)
+    return app.only((tables_called(tables, likely) if likely else ()) or tables)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from highwater_lab.recommend import Candidate, Recommendation, recommend
 from highwater_lab.rehearse.app import does_not_fit, run_all
-from highwater_lab.rehearse.conditions import Conditions
-from highwater_lab.rehearse.rehearsal import assumptions
+from highwater_lab.rehearse.rehearsal import Conditions, assumptions
 from highwater_lab.services.prices import Prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import TableSetup
