@@ -66,7 +66,7 @@ class Recommendation:
         on_demand: On-demand capacity, `None` if the search was interrupted before.
         declared: What the table has now, simulated as it is deployed, with its scheduled actions and its scaler; `None`
             without a table, or if the search was interrupted before. It is not among the candidates.
-        units_per_month: Units that a month of the traffic requests.
+        units_per_month: Units that a month of the traffic requests; an index's share of a write is not counted again.
     """
 
     best: Candidate
@@ -143,6 +143,16 @@ class LastStep:
     usd_per_million: float
 
 
+def without_windows(table: TableSetup) -> str:
+    """Return why no windows are tried for a table; empty if they are."""
+    if table.known is None or not table.known.is_global:
+        return ""
+    return (
+        "no windows are tried: CloudFormation makes the scalable targets of this table, and they cannot have scheduled "
+        "actions; a ThrottleAwareScaler opens windows, with windows_held_by= of manage_capacity"
+    )
+
+
 def recommend(
     traffic: Traffic,
     *,
@@ -159,7 +169,8 @@ def recommend(
 ) -> Recommendation:
     """Search target utilizations, floors, windows and on-demand for the cheapest plan for *traffic*.
 
-    The search tries windows for surges that recur at about the same time on at least two days. A ceiling is 25 % above
+    The search tries windows for surges that recur at about the same time on at least two days, except for a global
+    table, whose scalable targets CloudFormation makes and which cannot have scheduled actions. A ceiling is 25 % above
     the capacity that the busiest minute needs at the target utilization. Indexes in the traffic follow the table's
     capacity. In addition, Highwater's scaler is simulated with the lowest floors, but not recommended, as it requires a
     function, and pulses require metered clients. On KeyboardInterrupt the search returns the best result so far.
@@ -339,6 +350,8 @@ class _Simulator:
         return list(self.explore(*what))
 
     def _windows(self, run: Run, dimension: Dimension, ceiling: int) -> tuple[Window, ...]:
+        if self.table is not None and without_windows(self.table):
+            return ()
         zone = find_zone(self.timezone)
         assert zone is not None  # noqa: S101 - `recommend` has checked the name
         windows = windows_for(find_surges(run, dimension, zone), dimension, self.timezone)
@@ -442,7 +455,9 @@ class _Search:
             if within
             else min(self._candidates, key=lambda c: (c.throttled_percent, c.cost_per_month))
         )
-        units = sum(self._traffic.total_units(stream) for stream in self._traffic.rates)
+        # as in a run's throttled percentage, an index's share of a write is not counted again
+        arriving = (s for s in self._traffic.rates if s.index is None or s.dimension is Dimension.READ)
+        units = sum(self._traffic.total_units(stream) for stream in arriving)
         return Recommendation(
             best=best,
             is_within_limit=bool(within),
