@@ -189,10 +189,7 @@ def test_global_table_that_stays_provisioned_keeps_its_billing(tmp_path: Path) -
         return dynamodb.TableV2(stack, "World", partition_key=STATE, billing=billing)
 
     code = code_of(_candidate(replace(PLAN, windows=(), indexes=())), _setup(tmp_path, build))
-    assert (
-        "\n\n# the TableV2 keeps its billing, and highwater migrate has the way\n"
-        "manage_capacity(\n"
-    ) in code
+    assert ("\n\n# the TableV2 keeps its billing, and highwater migrate has the way\nmanage_capacity(\n") in code
     _, stack = _synthesized(code, world=build)
     bounds = {"WriteCapacityAutoScalingSettings": {"MinCapacity": 17, "MaxCapacity": 23_000}}
     Template.from_stack(stack).has_resource_properties(

@@ -16,8 +16,9 @@ from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.recommend import Recommendation, recommend
 from highwater_lab.recommend.candidates import Candidate, Choice, plan_of
 from highwater_lab.recommend.code import code_of, scaler_code_of
-from highwater_lab.recommend.search import RecommendError
+from highwater_lab.recommend.search import RecommendError, _OnlyBest
 from highwater_lab.rehearse import rehearse
+from highwater_lab.services.prices import load_prices
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.simulation import KnownTable, ResourceSetup, ScheduledChange, TableSetup, TargetSetup
 from highwater_lab.simulation.plans import table_of
@@ -101,6 +102,16 @@ def test_units_of_a_month_are_those_that_its_throttles_are_a_share_of() -> None:
     found = recommend(Traffic.from_counts("even", counts, bin_seconds=60, start=START), with_scaler=False)
     # without the index's share of the writes
     assert found.units_per_month == 70 * 730 * 3600
+
+
+def test_index_that_is_written_to_does_not_raise_the_limit() -> None:
+    rates = {Stream(None, WRITE): 40, Stream("by-day", WRITE): 30}
+    counts = {stream: [rate * 60.0] * 60 for stream, rate in rates.items()}
+    traffic = Traffic.from_counts("even", counts, bin_seconds=60, start=START)
+    only = _OnlyBest(traffic, load_prices(), 1, 900)
+    # 1 % of the 144,000 units that are written to the table
+    assert only.is_enough(WRITE, 1_440)
+    assert not only.is_enough(WRITE, 1_441)
 
 
 def test_windows_of_reads_or_of_writes_alone_read_so() -> None:

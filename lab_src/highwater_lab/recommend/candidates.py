@@ -71,7 +71,9 @@ class Candidate:
         windows = self.plan.windows
         if windows:
             text = f"{len(windows)} window{'s' if len(windows) > 1 else ''}"
-            raised = {kind for w in windows for kind, units in (("reads", w.read_min), ("writes", w.write_min)) if units}
+            raised = {
+                kind for w in windows for kind, units in (("reads", w.read_min), ("writes", w.write_min)) if units
+            }
             # else two plans of a trade-off could read alike
             is_of_one = len(raised) == 1 and len(parts) == 2
             parts.append(f"{text} of {raised.pop()}" if is_of_one else text)

@@ -148,7 +148,9 @@ def _anew(plan: Plan | None, table: TableSetup | None) -> list[str]:
         if known.is_in_app
         else (f"in place of what declares {table.name}; else import it")
     )
-    protected = "# point-in-time recovery, which costs by the GB, and deletion protection are on unless you turn them off"
+    protected = (
+        "# point-in-time recovery, which costs by the GB, and deletion protection are on unless you turn them off"
+    )
     return [
         f"# {what}, so that its items stay; keep its other settings",
         *([protected] if known.is_in_app else []),

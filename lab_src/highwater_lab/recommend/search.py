@@ -221,6 +221,7 @@ class _OnlyBest:
     """What a search for the cheapest plan alone leaves out: what bounds of the cost exclude."""
 
     def __init__(self, traffic: Traffic, prices: Prices, limit_percent: float, below_usd: float) -> None:
+        self._allowed = {each: units * limit_percent / 100 for each, units in _arriving(traffic).items()}
         self._most_throttled = dict.fromkeys(Dimension, 0.0)
         for stream in traffic.rates:
             self._most_throttled[stream.dimension] += traffic.total_units(stream) * limit_percent / 100
@@ -249,7 +250,16 @@ class _OnlyBest:
 
     def is_enough(self, dimension: Dimension, throttled_units: float) -> bool:
         """Whether a dimension by itself keeps the limit."""
-        return throttled_units <= self._most_throttled[dimension]
+        return throttled_units <= self._allowed[dimension]
+
+
+def _arriving(traffic: Traffic) -> dict[Dimension, float]:
+    """Return the units that applications ask for; as in a run, an index's share of a write is not counted again."""
+    units = dict.fromkeys(Dimension, 0.0)
+    for stream in traffic.rates:
+        if stream.index is None or stream.dimension is Dimension.READ:
+            units[stream.dimension] += traffic.total_units(stream)
+    return units
 
 
 def _hourly_needs(traffic: Traffic, stream: Stream) -> list[float]:
@@ -455,9 +465,7 @@ class _Search:
             if within
             else min(self._candidates, key=lambda c: (c.throttled_percent, c.cost_per_month))
         )
-        # as in a run's throttled percentage, an index's share of a write is not counted again
-        arriving = (s for s in self._traffic.rates if s.index is None or s.dimension is Dimension.READ)
-        units = sum(self._traffic.total_units(stream) for stream in arriving)
+        units = sum(_arriving(self._traffic).values())
         return Recommendation(
             best=best,
             is_within_limit=bool(within),
@@ -550,7 +558,7 @@ class _Search:
         pairs = list(product(*(frontier(self._choices[dimension], figures) for dimension in self._dimensions)))
         if not self._dimensions:
             return
-        requested_units = sum(self._traffic.total_units(stream) for stream in self._traffic.rates)
+        requested_units = sum(_arriving(self._traffic).values())
         pairs.sort(key=lambda pair: sum(choice.cost for choice in pair))
         promising = [p for p in pairs if sum(c.throttled_units for c in p) <= limit / 100 * requested_units]
         # pairs above the limit are simulated too, so that the curve shows plans that are cheaper and throttle more
