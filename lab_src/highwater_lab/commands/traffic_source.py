@@ -21,7 +21,7 @@ from highwater_lab.commands.options import Finite, Misuse, progress_bar
 from highwater_lab.rehearse import Conditions
 from highwater_lab.services.prices import Commitments, Prices
 from highwater_lab.services.timing import Timing
-from highwater_lab.template import ListedTable, load_templates, read_app, tables_called
+from highwater_lab.template import ListedTable, load_templates, read_app, several_match, tables_called
 from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, fetch_traffic, read_traffic, read_traffic_by_table
 from highwater_lab.traffic import scenario as make_scenario
 
@@ -130,14 +130,17 @@ class TrafficSource:
 
         Raises:
             Misuse: As `read_traffic`.
-            TemplateError: The template cannot be read.
+            TemplateError: The template cannot be read, or several of its tables match.
             TrafficError: As `read_traffic`.
         """
 
         def only() -> ListedTable | None:
             listed = read_app(load_templates(template), parameters).tables
             chosen = listed if table is None else tables_called(listed, table)
-            return chosen[0] if len(chosen) == 1 else None
+            if len(chosen) > 1:
+                # which table of the template is open, and so the traffic's is too
+                raise several_match(each.name for each in chosen)
+            return chosen[0] if chosen else None
 
         def likely(names: Iterable[str]) -> str | None:
             meant = only()

@@ -68,11 +68,16 @@ def find_table(
         return replace(setup, notes=(*own, *setup.notes))
     if not chosen:
         raise TemplateError(f"there is no table {name!r}; the tables are {_listed(tables)}")
+    raise several_match(chosen)
+
+
+def several_match(names: Iterable[str]) -> TemplateError:
+    """Return the error of one table that was asked for where several of these names match."""
+    found = sorted(names)
     hint = "choose one with --table"
-    if len(chosen) > _MOST_NAMES:
-        first = min(chosen)
-        hint += f", by its path or any end of it, such as {first}"
-    raise TemplateError(f"{len(chosen)} tables match: {_listed(chosen)}; {hint}")
+    if len(found) > _MOST_NAMES:
+        hint += f", by its path or any end of it, such as {found[0]}"
+    return TemplateError(f"{len(found)} tables match: {_listed(found)}; {hint}")
 
 
 # The metadata of tables that belong to Highwater itself
@@ -209,7 +214,7 @@ def _matching(tables: dict[str, TemplateTable], name: str) -> dict[str, Template
     return {each.name: tables[each.name] for each in called}
 
 
-def _listed(tables: Mapping[str, object]) -> str:
+def _listed(tables: Iterable[str]) -> str:
     names = sorted(tables)
     if len(names) <= _MOST_NAMES:
         return ", ".join(names)
