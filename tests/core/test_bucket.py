@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.core.bucket import BURST_SECONDS, Bucket
+from highwater.core.bucket import BURST_SECONDS, Bucket, OnRaise, level_after, settle
 from highwater_lab.physics import QUANTA_PER_UNIT
 
 UNITS = st.integers(1, 5_000)
@@ -83,3 +83,33 @@ def test_resizing_keeps_tokens_as_far_as_they_fit() -> None:
     assert bucket.tokens == 100 * BURST_SECONDS * QUANTA_PER_UNIT
     bucket.resize(40 * QUANTA_PER_UNIT)
     assert bucket.tokens == 40 * BURST_SECONDS * QUANTA_PER_UNIT
+
+
+def test_raise_keeps_scales_or_empties_what_the_bucket_holds() -> None:
+    after = {}
+    for rule in OnRaise:
+        bucket = Bucket(100, on_raise=rule)
+        bucket.tokens = 7_000
+        bucket.resize(250)
+        after[rule] = bucket.tokens
+        bucket.resize(20)
+        assert bucket.tokens == min(after[rule], 20 * BURST_SECONDS), "a decrease is the same for all"
+    assert after == {OnRaise.KEEP: 7_000, OnRaise.SCALE: 17_500, OnRaise.EMPTY: 0}
+
+
+@given(UNITS, st.integers(0, 5_000 * 300), st.lists(st.integers(0, 600_000), max_size=12))
+def test_minutes_settled_as_a_whole_are_within_a_second_of_the_bucket(
+    units: int, tokens: int, asked: list[int]
+) -> None:
+    """One model at two grains: what is known by the minute alone, and second by second."""
+    bucket, level, most = Bucket(units), min(tokens, units * BURST_SECONDS), units * BURST_SECONDS
+    bucket.tokens = level
+    for each in asked:
+        by_second = [each // 60 + (second < each % 60) for second in range(60)]
+        refused = sum(rate - bucket.serve(rate, 1) for rate in by_second)
+        level, settled = settle(level, 60 * units, each, most)
+        # a full bucket loses the first second's capacity before it serves
+        assert abs(bucket.tokens - level) <= units + 1
+        assert abs(refused - settled) <= units + 1
+        bucket.tokens = level
+    assert level_after(min(tokens, most), units, asked, 60, BURST_SECONDS) == level

@@ -7,7 +7,7 @@ from collections import deque
 from typing import Final, Literal
 
 from highwater.core import Dimension
-from highwater.core.bucket import BURST_SECONDS, Bucket
+from highwater.core.bucket import BURST_SECONDS, Bucket, OnRaise
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS, ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
 from highwater.core.throttles import ThrottleCause
 from highwater_lab.physics.partitions import PARTITION_UNITS, QUANTA_PER_UNIT, Partitions
@@ -31,11 +31,16 @@ class Provisioned:
     __slots__ = ("_partitions", "bucket", "dimension", "refused", "units")
 
     def __init__(
-        self, dimension: Dimension, units: int, partitions: Partitions, burst_seconds: int = BURST_SECONDS
+        self,
+        dimension: Dimension,
+        units: int,
+        partitions: Partitions,
+        burst_seconds: int = BURST_SECONDS,
+        on_raise: OnRaise = OnRaise.KEEP,
     ) -> None:
         self.dimension = dimension
         self.units = units
-        self.bucket = Bucket(units * QUANTA_PER_UNIT, burst_seconds)
+        self.bucket = Bucket(units * QUANTA_PER_UNIT, burst_seconds, on_raise)
         self._partitions = partitions
         self.refused: dict[Cause, int] = {}
 

@@ -10,12 +10,24 @@ that are left this one promises least.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 from typing import Final
 
 # What DynamoDB documents, and what the bucket of a simulated table keeps.
 BURST_SECONDS: Final = 300
 # What is believed of a table that has not shown more. Chosen over the open traces: docs/decisions/0021.
 BELIEVED_SECONDS: Final = 60
+
+
+class OnRaise(StrEnum):
+    """What becomes of the tokens when capacity is raised; nobody has measured it on AWS."""
+
+    KEEP = "keep"
+    """They stay: what this project assumes."""
+    SCALE = "scale"
+    """They grow with the capacity, so that the bucket is as full as before."""
+    EMPTY = "empty"
+    """They are lost."""
 
 
 class Bucket:
@@ -30,16 +42,19 @@ class Bucket:
         tokens: The tokens left.
     """
 
-    __slots__ = ("_seconds", "cap", "fill", "tokens")
+    __slots__ = ("_on_raise", "_seconds", "cap", "fill", "tokens")
 
-    def __init__(self, fill: int, seconds: int = BURST_SECONDS) -> None:
+    def __init__(self, fill: int, seconds: int = BURST_SECONDS, on_raise: OnRaise = OnRaise.KEEP) -> None:
         self._seconds = seconds
+        self._on_raise = on_raise
         self.fill = fill
         self.cap = fill * seconds
         self.tokens = self.cap
 
     def resize(self, fill: int) -> None:
-        """Change the provisioned rate; tokens above the new limit are lost, the others stay."""
+        """Change the provisioned rate. A decrease loses the tokens above the new limit; a raise goes by *on_raise*."""
+        if fill > self.fill and self._on_raise is not OnRaise.KEEP:
+            self.tokens = self.tokens * fill // self.fill if self._on_raise is OnRaise.SCALE else 0
         self.fill = fill
         self.cap = fill * self._seconds
         self.tokens = min(self.tokens, self.cap)
