@@ -258,8 +258,8 @@ def migrate_command(template: Path, table: str | None, parameters: Mapping[str, 
         document = {"tables": [each.document() for each in migrations], "not_read": not_read}
         click.echo(json.dumps(document | {"added": [each.document() for each in added]}))
         return
-    lines = "".join(f"! {text}.\n" for text in not_read)
-    lines += "".join(f"{line}.\n" for line in ([each.text() for each in added] + [_CONFIG] if added else []))
+    told = [*(each.text() for each in added), *([_CONFIG] if added else []), *(f"! {text}" for text in not_read)]
+    lines = "".join(f"{line}.\n" for line in told)
     click.echo("\n".join((*map(_text, migrations), *([lines] if lines else []))), nl=False)
 
 

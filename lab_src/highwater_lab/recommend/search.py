@@ -43,7 +43,6 @@ _UNITS_OF_AN_HOUR = 3600 + BURST_SECONDS
 _MOST_JOINT = 12
 # The policies with the scaler to simulate; with the scaler, target tracking uses 90 %
 _SCALERS, _SCALED_TARGET = ("highwater-floor", "highwater-floor-pulse", "highwater-direct-pulse"), 90
-# The name of the row of what is declared
 DECLARED_NOW: Final = "declared now"
 _Item = TypeVar("_Item")
 
