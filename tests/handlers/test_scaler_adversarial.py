@@ -75,7 +75,7 @@ def _seconds_off(result: Result) -> None:
             id="a-missing-minute-now-and-then-is-as-usual",
         ),
         pytest.param(
-            _points(lambda points: [each for number, each in enumerate(points) if number % 20 not in (7, 8)]),
+            _points(lambda points: [each for number, each in enumerate(points) if number % 10 not in (7, 8)]),
             HELD,
             id="gaps-are-no-data",
         ),
