@@ -185,8 +185,7 @@ def _throttled(
     events, samples = series[_Query(name, *_THROTTLED)], series[_Query(name, *_SAMPLES)]
     recent = observation.consumed_units[-minutes:]
     throttled = tuple(
-        (count or 0) * _per_request(units, number)
-        for count, units, number in zip(events, recent, samples, strict=True)
+        (count or 0) * _per_request(units, number) for count, units, number in zip(events, recent, samples, strict=True)
     )
     hot_key_events = sum(count or 0 for count in series[_Query(name, *_HOT_KEY)])
     return replace(observation, throttled_units=throttled, hot_key_events=hot_key_events)
