@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 from botocore.stub import Stubber
 
-from highwater.aws.cloudwatch import DatapointRate, client, metrics_per_call, move_threshold, read_alarms, with_throttles
+from highwater.aws.cloudwatch import (
+    DatapointRate,
+    client,
+    metrics_per_call,
+    move_threshold,
+    read_alarms,
+    with_throttles,
+)
 from highwater.core.names import TargetName
 from highwater.core.scaler.inputs import Observation
 from highwater.core.units import Dimension
