@@ -106,7 +106,9 @@ _SAMPLES = ("Consumed{kind}CapacityUnits", "SampleCount")
 _ANY_THROTTLE = ("{kind}ThrottleEvents", "Sum")
 _THROTTLED = ("{kind}" + ThrottleCause.PROVISIONED.metric_suffix, "Sum")
 _HOT_KEY = ("{kind}" + ThrottleCause.KEY_RANGE.metric_suffix, "Sum")
-# published every five minutes (Amazon DynamoDB Developer Guide, "DynamoDB metrics", read 2026-11)
+# Published every five minutes (Amazon DynamoDB Developer Guide, "DynamoDB metrics", read 2026-11). A datapoint is the
+# capacity of 85 seconds or more before its label (recorded: radkawar/stackd 9dc356f, applicationautoscaling/
+# dynamodb_maintenance, 2026-09).
 _PROVISIONED = ("Provisioned{kind}CapacityUnits", "Maximum")
 
 
