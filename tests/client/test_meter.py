@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import boto3
 import pytest
@@ -157,7 +157,7 @@ def test_request_of_two_tables_that_is_refused_as_a_whole_counts_for_the_table_t
 
     Recorded: radkawar/stackd 9dc356f, dynamodb/write_throttling and dynamodb/read_throttling, 2026-09.
     """
-    carts, orders = ({"Put": {"TableName": each, "Item": ITEM}} for each in ("carts", "orders"))
+    carts, orders = cast(Any, [{"Put": {"TableName": each, "Item": ITEM}} for each in ("carts", "orders")])
     metered.server.answers = [throttled(), (200, {})]
     metered.client.transact_write_items(TransactItems=[carts, orders, orders])
     assert (metered.told("carts"), metered.told()) == ({}, {(TABLE, True): 2.0})
