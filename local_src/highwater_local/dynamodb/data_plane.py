@@ -102,7 +102,8 @@ class DataPlane:
     def _execute(self, own: Handler, data: Document) -> Answer:
         """Carry out a single statement, or one of a batch, which is charged to the batch's call."""
         outer = CURRENT.get()
-        call = self.call("ExecuteStatement", is_consistent=data.get("ConsistentRead") is True, request=data)
+        operation = "ExecuteStatement" if outer is None else outer.operation
+        call = self.call(operation, is_consistent=data.get("ConsistentRead") is True, request=data)
         limit = data.get("Limit")
         if isinstance(limit, int) and limit < 1:
             return rejected(errors_text([unmet_text(str(limit), "limit", _LEAST_LIMIT)]))
