@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from highwater.core import Dimension
@@ -189,11 +190,10 @@ class _ResourceMeters:
 
 @dataclass(frozen=True, slots=True)
 class ModeSwitch:
-    """A switch of the billing mode in progress: when it takes effect, and the mode and its summary until then."""
+    """A switch of the billing mode in progress: when it takes effect, and the mode until then."""
 
     at: int
     is_on_demand: bool
-    summary: Document
 
 
 class TableMeters:
@@ -203,7 +203,8 @@ class TableMeters:
         begun: The second in which measuring began.
         published: The last minute published to CloudWatch.
         throttled_requests: Throttled requests, by minute and operation.
-        was_on_demand: Whether the table was ever on demand.
+        was_on_demand: Whether the table was ever on demand, or is being switched to it.
+        switches: When switches to on-demand took effect or will, the table's creation included if it was on demand.
         switch: The switch of the billing mode that is in progress.
         built: The time at which each added index is built.
         active_from: When the table, which counts as deployed, is no longer being created.
@@ -216,6 +217,7 @@ class TableMeters:
         self._resources: dict[str | None, _ResourceMeters] = {}
         self.throttled_requests: dict[int, dict[str, int]] = {}
         self.was_on_demand = is_on_demand(table)
+        self.switches = [second] if self.was_on_demand else []
         self.switch: ModeSwitch | None = None
         self.built: dict[str, int] = {}
         self.active_from = 0
@@ -231,8 +233,14 @@ class TableMeters:
         return next((index for index, at in self.built.items() if second < at), None)
 
     def units(self, index: str | None, second: int) -> dict[Dimension, int]:
-        """Return the provisioned units in effect, 0 on demand."""
+        """Return the provisioned units that DescribeTable shows: those in effect, 0 on demand.
+
+        During a switch of the mode they are those to come (recorded: radkawar/stackd 9dc356f,
+        dynamodb/billing_mode_limits).
+        """
         meters = self.of(index, second)
+        if self.switch is not None:
+            return self._resources[index].control.granted
         if self._resources[index].is_on_demand:
             return dict.fromkeys(Dimension, 0)
         return {dimension: meter.throughput.units for dimension, meter in meters.items()}
@@ -289,20 +297,33 @@ class TableMeters:
         self._resources.pop(index, None)
         self.built.pop(index, None)
 
-    def switch_mode(self, second: int, at: int, summary: Document) -> None:
-        """Make the requested billing mode take effect at *at*; until then DescribeTable returns *summary*."""
-        was_on_demand = summary.get("BillingMode") == "PAY_PER_REQUEST"
-        self.was_on_demand = self.was_on_demand or was_on_demand or is_on_demand(self._table)
+    def switch_mode(self, second: int, at: int) -> None:
+        """Make the requested billing mode take effect at *at*.
+
+        A switch to on-demand is a decrease of each index, even of one that has used up its decreases, and none of the
+        table (recorded: radkawar/stackd 9dc356f, dynamodb/decrease_limits).
+        """
+        self.was_on_demand = True
+        to_on_demand = is_on_demand(self._table)
+        if to_on_demand:
+            self.switches.append(at)
         if at > second:
-            self.switch = ModeSwitch(at, was_on_demand, summary)
+            self.switch = ModeSwitch(at, not to_on_demand)
         for index, resource in self._resources.items():
-            if is_on_demand(self._table):
-                resource.control.restart(second, at, _NOTHING)
+            control = resource.control
+            increased = control.last_increase
+            if to_on_demand:
+                control.restart(second, at, _NOTHING)
                 # the mark remains when the table switches back
-                resource.control.raise_mark(at, _WARM)
+                control.raise_mark(at, _WARM)
+                if index is not None:
+                    control.budget = control.budget.after(datetime.fromtimestamp(second, UTC))
+                    control.decreases += 1
             else:
                 record = resource_of(self._table, index) or {}
-                resource.control.restart(second, at, units_of(record.get("ProvisionedThroughput")))
+                control.restart(second, at, units_of(record.get("ProvisionedThroughput")))
+                if index is None:
+                    control.last_increase = increased
 
     def refusals(self, charges: Iterable[tuple[Charge, Mapping[str | None, int]]], second: int) -> list[Refusal]:
         """Return the resources that would throttle these charges together now; with each, the hashes of its keys.

@@ -17,6 +17,15 @@ from highwater_lab.services.update_table import CapacityControl, Refused
 from highwater_local import ministack
 from highwater_local.autoscaling.records import ServiceError, TargetKey, invalid
 from highwater_local.dynamodb.call import meters_of
+from highwater_local.dynamodb.modes import (
+    clear_maxima,
+    maximum_refusal,
+    missing_capacity_refusal,
+    set_maxima,
+    summary_of,
+    switch_refusal,
+    update_maxima,
+)
 from highwater_local.dynamodb.resources import (
     UNITS,
     WARM,
@@ -60,7 +69,10 @@ def refusal_of(table: Document, request: Document, second: int, *, may_wait: boo
         return refused
     if not may_wait and (in_use := _change_refusal(table, request, second)) is not None:
         return in_use
-    if not may_wait and (unnamed := _unnamed_capacity(table, request)) is not None:
+    if (limited := switch_refusal(table, meters_of(table), request, second)) is not None:
+        return limited
+    unnamed = None if may_wait else _unnamed_capacity(table, request) or missing_capacity_refusal(request)
+    if unnamed is not None:
         return unnamed
     has_capacity = request.get("BillingMode") == "PROVISIONED" or not is_on_demand(table)
     for index, wanted, warm in changes_of(table, request):
@@ -134,8 +146,8 @@ def _change_refusal(table: Document, request: Document, second: int) -> ServiceE
 
 
 def _unnamed_capacity(table: Document, request: Document) -> ServiceError | None:
-    """Reject a switch to provisioned capacity without the units of the table and of each index."""
-    if request.get("BillingMode") != "PROVISIONED" or not is_on_demand(table):
+    """Reject a switch to provisioned capacity without the units of a table with indexes, and of each of these."""
+    if request.get("BillingMode") != "PROVISIONED" or not is_on_demand(table) or not indexes_of(table):
         return None
     named = {index for index, wanted, _ in changes_of(table, request) if wanted is not None}
     if named.issuperset({None, *indexes_of(table)}):
@@ -324,12 +336,15 @@ class Tables:
         wanted = [(request, "table"), *((index, "index") for index in request.get("GlobalSecondaryIndexes") or [])]
         for resource, kind in wanted:
             refusal = above_quota(units_of(resource.get("ProvisionedThroughput")), kind) or projection_refusal(resource)
+            refusal = refusal or maximum_refusal(resource, resource.get("IndexName"))
             if refusal is not None:
                 return _refused(refusal)
         answer = self._create(request)
-        if answer[0] < 400:
-            self.raise_marks(request["TableName"], request)
-        return answer
+        if answer[0] >= 400:
+            return answer
+        set_maxima(ministack.tables()[request["TableName"]], request.get("OnDemandThroughput"))
+        self.raise_marks(request["TableName"], request)
+        return _described(self.describe(request["TableName"]))
 
     def update(self, request: Document, *, by_autoscaling: bool = False) -> Answer:
         """UpdateTable: rejected, or accepted; an accepted change takes effect after AWS's usual time.
@@ -340,7 +355,8 @@ class Tables:
         if table is None:
             return self._update(request)
         updates = request.get("GlobalSecondaryIndexUpdates") or []
-        wrong = (projection_refusal(update["Create"]) for update in updates if "Create" in update)
+        added = [update["Create"] for update in updates if "Create" in update]
+        wrong = (projection_refusal(index) or maximum_refusal(index, index.get("IndexName")) for index in added)
         refusal = index_name_refusal(request) or next((each for each in wrong if each is not None), None)
         refusal = refusal or refusal_of(table, request, self._second(), may_wait=self._waits.get())
         if refusal is not None:
@@ -349,7 +365,7 @@ class Tables:
         # advance the meters with the old capacity before it changes
         second, meters = self._second(), meters_of(table)
         list(meters.each(second))
-        was_on_demand, summary = is_on_demand(table), dict(table.get("BillingModeSummary") or {})
+        was_on_demand = is_on_demand(table)
         before: Document = copy.deepcopy({name: table[name] for name in _CHANGEABLE if name in table})
         # meters must not be read between a change in MiniStack and passing it to the controls
         ministack.describe_table.replace(self._describe)
@@ -363,8 +379,9 @@ class Tables:
                 table.pop(name, None)
             table.update(before)
             return answer
+        update_maxima(table, before, request)
         if is_on_demand(table) is not was_on_demand:
-            self._switch_mode(table, summary, second)
+            self._switch_mode(table, second)
         pace = self._timing.pace(by_autoscaling=by_autoscaling)
         for index, wanted, warm in changes:
             control = meters.control(index, second)
@@ -374,8 +391,7 @@ class Tables:
             if warm is not None:
                 control.warm_up(second, warmth_of(warm), self._timing.warming_pace)
         self._follow_indexes(table, request)
-        described: Answer = ministack.json_answer({"TableDescription": self.describe(table["TableName"])})
-        return described
+        return _described(self.describe(table["TableName"]))
 
     def delete(self, request: Document) -> Answer:
         """DeleteTable, rejected while capacity is being changed."""
@@ -389,9 +405,9 @@ class Tables:
         """Return DescribeTable's description with decreases, times and warm throughput."""
         description = self._describe(name)
         table = ministack.tables()[name]
-        switch = meters_of(table).switch if meters_of(table).is_changing(None, self._second()) else None
-        if switch is not None:
-            description["BillingModeSummary"] = switch.summary or {"BillingMode": "PROVISIONED"}
+        summary = summary_of(table, meters_of(table), self._second())
+        description.pop("BillingModeSummary", None)
+        description |= {} if summary is None else {"BillingModeSummary": summary}
         sizes = sizes_of(table)
         description["TableSizeBytes"] = sizes[None].size_bytes
         self._adorn(description, table, None)
@@ -431,14 +447,15 @@ class Tables:
                 self.raise_warm(table["TableName"], created["IndexName"], created.get("WarmThroughput") or {})
                 meters_of(table).built[created["IndexName"]] = self._second() + self._timing.index_build
 
-    def _switch_mode(self, table: Document, summary: Document, second: int) -> None:
+    def _switch_mode(self, table: Document, second: int) -> None:
         """Switch the billing mode, which takes effect after AWS's usual time."""
         meters, timing = meters_of(table), self._timing
         if is_on_demand(table):
             takes = timing.to_on_demand_again if meters.was_on_demand else timing.to_on_demand
         else:
             takes = timing.to_provisioned_with_indexes if indexes_of(table) else timing.to_provisioned
-        meters.switch_mode(second, second + takes, summary)
+            clear_maxima(table)
+        meters.switch_mode(second, second + takes)
 
     def _adorn(self, description: Document, table: Document, index: str | None) -> None:
         second, meters = self._second(), meters_of(table)
@@ -460,6 +477,11 @@ class Tables:
 
     def _second(self) -> int:
         return int(self._now().timestamp())
+
+
+def _described(description: Document) -> Answer:
+    answer: Answer = ministack.json_answer({"TableDescription": description})
+    return answer
 
 
 def _refused(refusal: ServiceError) -> Answer:
