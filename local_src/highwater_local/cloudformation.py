@@ -11,13 +11,27 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
+from highwater.core import Dimension
 from highwater_local import ministack
 from highwater_local.autoscaling.records import ServiceError, TargetKey, target_key
 from highwater_local.autoscaling.service import AutoScaling
-from highwater_local.dynamodb.resources import index_name_refusal
+from highwater_local.declared import Scaled, fixed, maxima, replicas, scaled, with_capacity
+from highwater_local.dynamodb.modes import set_maxima
+from highwater_local.dynamodb.resources import capacity_of, index_name_refusal, is_on_demand, resource_of
 from highwater_local.dynamodb.tables import Tables
 from highwater_local.ministack import Created, Document, ResourceRefusedError
 from highwater_local.timeline import Timeline
+
+# Members of an index that are changed in place, and not by MiniStack
+_PASSED_ON: Final = (
+    "ContributorInsightsSpecification",
+    "OnDemandThroughput",
+    "ReadOnDemandThroughputSettings",
+    "ReadProvisionedThroughputSettings",
+    "WarmThroughput",
+    "WriteOnDemandThroughputSettings",
+    "WriteProvisionedThroughputSettings",
+)
 
 
 def indexed(kind: str, properties: Document) -> Document:
@@ -42,7 +56,7 @@ def align_index_throughput(before: Document, after: Document) -> dict[str, Docum
         if index["ProvisionedThroughput"] != previous["ProvisionedThroughput"]:
             changed[index["IndexName"]] = numbers(index["ProvisionedThroughput"])
             index["ProvisionedThroughput"] = previous["ProvisionedThroughput"]
-        for passed_on in ("WarmThroughput", "ContributorInsightsSpecification"):
+        for passed_on in _PASSED_ON:
             previous.pop(passed_on, None)
             index.pop(passed_on, None)
     return changed
@@ -87,10 +101,6 @@ def numbers(value: Any) -> Any:
     if isinstance(value, str) and re.fullmatch(r"\d+\.\d+", value, re.ASCII):
         return float(value)
     return value
-
-
-# auto scaling settings by target
-Scaled = dict[TargetKey, Document]
 
 
 def _refuse_wrong_names() -> None:
@@ -267,7 +277,10 @@ class Provisioners:
         self, kind: str, own: Callable[..., Created], logical_id: str, properties: Document, stack: str
     ) -> Created:
         # the engine compares the next template with these properties, so the table gets a copy
-        created = own(logical_id, indexed(kind, copy.deepcopy(properties)), stack)
+        given = indexed(kind, copy.deepcopy(properties))
+        if kind == ministack.GLOBAL_TABLE:
+            given = with_capacity(given, ministack.get_region())
+        created = own(logical_id, given, stack)
         self._complete(created[0], kind, {}, properties)
         return created
 
@@ -277,7 +290,14 @@ class Provisioners:
         if index_changes(old, new) > 1:
             raise ResourceRefusedError(_ONE_INDEX)
         before, after = indexed(kind, copy.deepcopy(old)), indexed(kind, copy.deepcopy(new))
+        is_switch = old.get("BillingMode") == "PAY_PER_REQUEST" != new.get("BillingMode")
+        if kind == ministack.GLOBAL_TABLE:
+            after = with_capacity(after, ministack.get_region(), is_switch=is_switch)
         changed = align_index_throughput(before, after)
+        if kind == ministack.GLOBAL_TABLE and not is_switch:
+            # what auto scaling has set stays, and what is fixed is compared with the tables themselves
+            after.pop("ProvisionedThroughput", None)
+            changed = {}
         with self._tables.waiting():
             created = own(physical_id, before, after, *rest)
         for index, throughput in changed.items():
@@ -291,9 +311,6 @@ class Provisioners:
             self._tables.raise_marks(name, new)
         else:
             self._raise_changed_marks(name, old, new)
-            maxima = new.get("OnDemandThroughput")
-            if maxima and maxima != old.get("OnDemandThroughput"):
-                self._call_update(name, {"OnDemandThroughput": numbers(maxima)})
         replica = (new.get("Replicas") or [{}])[0]
         recovery = new.get("PointInTimeRecoverySpecification") or replica.get("PointInTimeRecoverySpecification")
         if recovery:
@@ -306,12 +323,35 @@ class Provisioners:
             ministack.tables()[name]["SSEDescription"] = ministack.describe_encryption(numbers(new["SSESpecification"]))
         if kind == ministack.GLOBAL_TABLE:
             self._replicate(name, old, new)
+            for region in replicas(new):
+                with ministack.request_scope(ministack.get_account_id(), region):
+                    self._set_fixed(name, fixed(new, region))
             self._scale_global_table(name, old, new)
+        regions = sorted(replicas(new)) if kind == ministack.GLOBAL_TABLE else [ministack.get_region()]
+        for region in regions:
+            with ministack.request_scope(ministack.get_account_id(), region):
+                self._set_maxima(name, maxima(kind, old, region), maxima(kind, new, region))
+
+    def _set_fixed(self, name: str, wanted: dict[str | None, dict[Dimension, int]]) -> None:
+        """Give a replica the capacity that is fixed for it, where it has another."""
+        for index, units in wanted.items():
+            present = self._tables.granted(name, index)
+            if present | units != present:
+                throughput = {"ProvisionedThroughput": capacity_of(present | units)}
+                self._call_update(name, throughput if index is None else _index_update(index, **throughput))
+
+    def _set_maxima(self, name: str, old: dict[str | None, Document], new: dict[str | None, Document]) -> None:
+        """Give a table on demand, and its indexes, the maxima that are declared for them, and remove others."""
+        table = ministack.tables().get(name) or {}
+        for index in {*old, *new}:
+            resource = resource_of(table, index)
+            if resource is not None and is_on_demand(table) and old.get(index) != new.get(index):
+                set_maxima(resource, new.get(index))
 
     def _replicate(self, name: str, old: Document, new: Document) -> None:
         """Create the replicas that a global table has not had, and delete those that it no longer has."""
         home = ministack.get_region()
-        before, after = (set(_replicas(properties)) - {home} for properties in (old, new))
+        before, after = (set(replicas(properties)) - {home} for properties in (old, new))
         updates = [{"Create": {"RegionName": region}} for region in sorted(after - before)]
         updates += [{"Delete": {"RegionName": region}} for region in sorted(before - after)]
         if updates:
@@ -331,9 +371,9 @@ class Provisioners:
 
     def _scale_global_table(self, name: str, old: Document, new: Document) -> None:
         """Give each target of a global table and its indexes a policy; deregister those that it no longer has."""
-        for region in sorted({*_replicas(old), *_replicas(new)}):
+        for region in sorted({*replicas(old), *replicas(new)}):
             with ministack.request_scope(ministack.get_account_id(), region):
-                self._scale_replica(name, _scaled(name, old, region), _scaled(name, new, region))
+                self._scale_replica(name, scaled(name, old, region), scaled(name, new, region))
 
     def _scale_replica(self, name: str, old: Scaled, new: Scaled) -> None:
         service = self._autoscaling()
@@ -368,33 +408,6 @@ class Provisioners:
 def _index_update(index: str, **members: Document) -> Document:
     """Return the member of an UpdateTable that changes an index."""
     return {"GlobalSecondaryIndexUpdates": [{"Update": {"IndexName": index, **members}}]}
-
-
-def _replicas(properties: Document) -> dict[str, Document]:
-    """Return the replicas of a global table, the one in the stack's own region included, by region."""
-    return {replica["Region"]: replica for replica in properties.get("Replicas") or []}
-
-
-def _scaled(name: str, properties: Document, region: str) -> Scaled:
-    """Return the auto scaling settings of a global table, writes, and of its replica in a region, reads, by target."""
-    replica = _replicas(properties).get(region)
-    if replica is None:
-        return {}
-    reads = {index["IndexName"]: index for index in replica.get("GlobalSecondaryIndexes") or []}
-    resources: list[tuple[str | None, Document, Document]] = [(None, properties, replica)]
-    resources += [
-        (index["IndexName"], index, reads.get(index["IndexName"], {}))
-        for index in properties.get("GlobalSecondaryIndexes") or []
-    ]
-    found = {}
-    for index, *both in resources:
-        kind, place = ("table", f"table/{name}") if index is None else ("index", f"table/{name}/index/{index}")
-        for dimension, members in zip(("Write", "Read"), both, strict=True):
-            throughput = members.get(f"{dimension}ProvisionedThroughputSettings") or {}
-            setting = throughput.get(f"{dimension}CapacityAutoScalingSettings")
-            if setting:
-                found[TargetKey(place, f"dynamodb:{kind}:{dimension}CapacityUnits")] = setting
-    return found
 
 
 def _key(properties: Document) -> TargetKey:

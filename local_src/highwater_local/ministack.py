@@ -164,6 +164,7 @@ update_table: Final = Function("services.dynamodb", "_update_table")
 delete_table: Final = Function("services.dynamodb", "_delete_table")
 describe_table: Final = Function("services.dynamodb", "_table_description")
 refuse_table_name: Final = Function("services.dynamodb", "_validate_table_name")
+_replica_group: Final = Function("services.dynamodb", "_replica_group")
 update_backups: Final = Function("services.dynamodb", "_update_continuous_backups")
 export_table: Final = Function("services.dynamodb", "_export_table_to_point_in_time")
 _exports: Final = Value("services.dynamodb", "_exports", "get")
@@ -390,6 +391,12 @@ def tables() -> dict[str, Document]:
 def find_table(name: object) -> Document | None:
     """Return the table of that name or ARN, `None` if there is none."""
     return tables().get(_table_name(name)) if isinstance(name, str) else None
+
+
+def replica_regions(table: object) -> list[str]:
+    """Return the other regions of a global table of that name or ARN; none for any other table."""
+    found = find_table(table)
+    return [] if found is None else [region for region in _replica_group(found) if region != get_region()]
 
 
 def has_recovery(table: str) -> bool:

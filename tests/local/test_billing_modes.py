@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 
-from tests.local.world import DAY, MINUTE, World, attributes, index_definition, refused, units
+from tests.local.world import (
+    DAY,
+    MINUTE,
+    Stack,
+    World,
+    attributes,
+    index_definition,
+    keyed,
+    projecting,
+    refused,
+    unique,
+    units,
+)
 
 pytestmark = pytest.mark.xdist_group("cloud")
 ON_DEMAND: dict[str, Any] = {"BillingMode": "PAY_PER_REQUEST"}
@@ -177,3 +189,26 @@ def test_new_table_or_index_cannot_have_its_maximum_removed(world: World) -> Non
             AttributeDefinitions=attributes("city"),
             GlobalSecondaryIndexUpdates=[{"Create": index}],
         )
+
+
+def test_maxima_that_a_stack_declares_are_in_force_and_change_with_it(world: World, stack: Stack) -> None:
+    """Documented: CloudFormation Template Reference, AWS::DynamoDB::Table, OnDemandThroughput."""
+    table = unique("table")
+    index = projecting("by-city", "city", OnDemandThroughput={"MaxReadRequestUnits": "17"})
+
+    def resources(**more: Any) -> dict[str, Any]:
+        properties = {"TableName": table, **keyed("id", others=["city"]), **ON_DEMAND, **more}
+        return {"Table": {"Type": "AWS::DynamoDB::Table", "Properties": properties}}
+
+    def shown() -> list[Any]:
+        return [world.described(table, name).get("OnDemandThroughput") for name in (None, "by-city")]
+
+    status = stack.create(**resources(GlobalSecondaryIndexes=[index], OnDemandThroughput={"MaxWriteRequestUnits": "7"}))
+    assert (status, shown()) == ("CREATE_COMPLETE", [{"MaxWriteRequestUnits": 7}, {"MaxReadRequestUnits": 17}])
+    item = {"id": {"S": "one"}, "fill": {"S": "x" * 8_000}}
+    world.dynamodb.put_item(TableName=table, Item=item)
+    with pytest.raises(world.dynamodb.exceptions.ThrottlingException):
+        world.dynamodb.put_item(TableName=table, Item=item)
+    index["OnDemandThroughput"] = {"MaxReadRequestUnits": 18}
+    assert stack.update(**resources(GlobalSecondaryIndexes=[index])) == "UPDATE_COMPLETE"
+    assert shown() == [None, {"MaxReadRequestUnits": 18}]

@@ -131,6 +131,11 @@ def meters_of(table: Document, second: int | None = None) -> TableMeters:
     return found
 
 
+def forget_meters(table: Document) -> None:
+    """Begin to measure one of MiniStack's tables anew."""
+    table.pop(_METERS, None)
+
+
 @dataclass(slots=True)
 class MeteredCall:
     """The units charged to a call, by table.

@@ -16,7 +16,7 @@ from highwater_lab.services.timing import Timing
 from highwater_lab.services.update_table import CapacityControl, Refused
 from highwater_local import ministack
 from highwater_local.autoscaling.records import ServiceError, TargetKey, invalid
-from highwater_local.dynamodb.call import meters_of
+from highwater_local.dynamodb.call import forget_meters, meters_of
 from highwater_local.dynamodb.modes import (
     clear_maxima,
     maximum_refusal,
@@ -295,6 +295,10 @@ class Tables:
             return None
         return meters_of(table).control(key.index, self._second()).granted[key.dimension]
 
+    def granted(self, name: str, index: str | None) -> dict[Dimension, int]:
+        """Return the units of a table (`None`) or its index after all changes in progress."""
+        return dict(meters_of(ministack.tables()[name]).control(index, self._second()).granted)
+
     def set_capacity(self, key: TargetKey, units: int) -> None:
         """Change one dimension by UpdateTable, which requires both; raises `ServiceError` if it is rejected."""
         table = ministack.tables().get(key.table)
@@ -349,8 +353,59 @@ class Tables:
     def update(self, request: Document, *, by_autoscaling: bool = False) -> Answer:
         """UpdateTable: rejected, or accepted; an accepted change takes effect after AWS's usual time.
 
-        Until a new index is built, the capacity of the table and its indexes cannot be changed.
+        Until a new index is built, the capacity of the table and its indexes cannot be changed. A change of a global
+        table, except by auto scaling, is passed on to its other regions.
         """
+        before = ministack.replica_regions(request.get("TableName"))
+        answer = self._update_here(request, by_autoscaling=by_autoscaling)
+        if answer[0] < 400 and not by_autoscaling:
+            for region in ministack.replica_regions(request.get("TableName")):
+                with ministack.request_scope(ministack.get_account_id(), region):
+                    table = ministack.find_table(request["TableName"])
+                    if table is not None and region not in before:
+                        # MiniStack has copied the meters of the table that it copied
+                        forget_meters(table)
+                    elif table is not None:
+                        self._pass_on(table, request)
+        return answer
+
+    def _pass_on(self, replica: Document, request: Document) -> None:
+        """Change a replica as another region was changed.
+
+        Units that are named are set in every region, also if they were so in the region that was called: reads of
+        other regions that differed are lost (recorded: radkawar/stackd 9dc356f, dynamodb/global_tables_scaling). A
+        service names the units of one region, and so changes that one alone.
+        """
+        second, meters = self._second(), meters_of(replica)
+        is_switch = "BillingMode" in request and (request["BillingMode"] == "PAY_PER_REQUEST") is not is_on_demand(
+            replica
+        )
+        passed: Document = {"BillingMode": request["BillingMode"]} if is_switch else {}
+        updates = []
+        for index, wanted, _ in changes_of(replica, request):
+            is_same = wanted is None or units_of(wanted) == meters.control(index, second).granted
+            if is_same or (self._waits.get() and not is_switch):
+                continue
+            if index is None:
+                passed["ProvisionedThroughput"] = wanted
+            else:
+                updates.append({"Update": {"IndexName": index, "ProvisionedThroughput": wanted}})
+        there = indexes_of(replica)
+        for update in request.get("GlobalSecondaryIndexUpdates") or []:
+            created, deleted = update.get("Create"), update.get("Delete")
+            if created is not None and created["IndexName"] not in there:
+                updates.append({"Create": created})
+                passed["AttributeDefinitions"] = request.get("AttributeDefinitions") or []
+            if deleted is not None and deleted["IndexName"] in there:
+                updates.append({"Delete": deleted})
+        if updates:
+            passed["GlobalSecondaryIndexUpdates"] = updates
+        if passed:
+            with self.waiting():
+                self._update_here({"TableName": replica["TableName"], **passed}, by_autoscaling=False)
+
+    def _update_here(self, request: Document, *, by_autoscaling: bool) -> Answer:
+        """Carry out an UpdateTable in the present region."""
         table = ministack.find_table(request.get("TableName"))
         if table is None:
             return self._update(request)
