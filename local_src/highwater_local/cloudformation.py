@@ -21,6 +21,7 @@ from highwater_local.dynamodb.resources import capacity_of, index_name_refusal, 
 from highwater_local.dynamodb.tables import Tables
 from highwater_local.ministack import Created, Document, ResourceRefusedError
 from highwater_local.timeline import Timeline
+from highwater_local.unmodelled import say_unmodelled, settle_replica, unmodelled, without_service_tags
 
 # Members of an index that are changed in place, and not by MiniStack
 _PASSED_ON: Final = (
@@ -277,11 +278,12 @@ class Provisioners:
         self, kind: str, own: Callable[..., Created], logical_id: str, properties: Document, stack: str
     ) -> Created:
         # the engine compares the next template with these properties, so the table gets a copy
-        given = indexed(kind, copy.deepcopy(properties))
+        given = without_service_tags(indexed(kind, copy.deepcopy(properties)))
         if kind == ministack.GLOBAL_TABLE:
             given = with_capacity(given, ministack.get_region())
         created = own(logical_id, given, stack)
         self._complete(created[0], kind, {}, properties)
+        say_unmodelled(kind, properties, stack, logical_id)
         return created
 
     def _update_table(
@@ -289,7 +291,7 @@ class Provisioners:
     ) -> Created:
         if index_changes(old, new) > 1:
             raise ResourceRefusedError(_ONE_INDEX)
-        before, after = indexed(kind, copy.deepcopy(old)), indexed(kind, copy.deepcopy(new))
+        before, after = (without_service_tags(indexed(kind, copy.deepcopy(each))) for each in (old, new))
         is_switch = old.get("BillingMode") == "PAY_PER_REQUEST" != new.get("BillingMode")
         if kind == ministack.GLOBAL_TABLE:
             after = with_capacity(after, ministack.get_region(), is_switch=is_switch)
@@ -303,6 +305,8 @@ class Provisioners:
         for index, throughput in changed.items():
             self._call_update(created[0], _index_update(index, ProvisionedThroughput=throughput))
         self._complete(created[0], kind, old, new)
+        if set(unmodelled(kind, old)) != set(unmodelled(kind, new)):
+            say_unmodelled(kind, new, rest[0], physical_id)
         return created
 
     def _complete(self, name: str, kind: str, old: Document, new: Document) -> None:
@@ -311,26 +315,29 @@ class Provisioners:
             self._tables.raise_marks(name, new)
         else:
             self._raise_changed_marks(name, old, new)
-        replica = (new.get("Replicas") or [{}])[0]
-        recovery = new.get("PointInTimeRecoverySpecification") or replica.get("PointInTimeRecoverySpecification")
-        if recovery:
-            ministack.update_backups({"TableName": name, "PointInTimeRecoverySpecification": numbers(recovery)})
         if new.get("TimeToLiveSpecification"):
             ministack.update_time_to_live(
                 {"TableName": name, "TimeToLiveSpecification": numbers(new["TimeToLiveSpecification"])}
             )
         if new.get("SSESpecification") and not old:
             ministack.tables()[name]["SSEDescription"] = ministack.describe_encryption(numbers(new["SSESpecification"]))
-        if kind == ministack.GLOBAL_TABLE:
+        is_global = kind == ministack.GLOBAL_TABLE
+        if is_global:
             self._replicate(name, old, new)
             for region in replicas(new):
                 with ministack.request_scope(ministack.get_account_id(), region):
                     self._set_fixed(name, fixed(new, region))
             self._scale_global_table(name, old, new)
-        regions = sorted(replicas(new)) if kind == ministack.GLOBAL_TABLE else [ministack.get_region()]
+        regions = sorted(replicas(new)) if is_global else [ministack.get_region()]
         for region in regions:
             with ministack.request_scope(ministack.get_account_id(), region):
                 self._set_maxima(name, maxima(kind, old, region), maxima(kind, new, region))
+                if is_global:
+                    if region not in replicas(old):
+                        self._tables.raise_marks(name, new)
+                    settle_replica(name, replicas(old).get(region, {}), replicas(new)[region], has_own_tags=True)
+                else:
+                    settle_replica(name, old, new, has_own_tags=False)
 
     def _set_fixed(self, name: str, wanted: dict[str | None, dict[Dimension, int]]) -> None:
         """Give a replica the capacity that is fixed for it, where it has another."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -193,10 +194,11 @@ def test_throttled_transaction_is_refused_whole_with_the_exception_of_a_write(cl
         }
         for name, key in ((table, "0"), (other, "2"))
     ]
-    for call in (
+    calls: tuple[Callable[[], Any], ...] = (
         lambda: dynamodb.transact_write_items(TransactItems=puts("third")),
         lambda: dynamodb.execute_transaction(TransactStatements=statements),
-    ):
+    )
+    for call in calls:
         with pytest.raises(ClientError) as refused:
             call()
         answer = dict(refused.value.response)
@@ -231,10 +233,11 @@ def test_exhausted_index_refuses_writes_that_leave_it_as_it_is(dynamodb: Any) ->
     told = dynamodb.update_item(**update("unseen", "before"), ReturnConsumedCapacity="INDEXES")["ConsumedCapacity"]
     assert told == {"TableName": table, "CapacityUnits": 1.0, "Table": {"CapacityUnits": 1.0}}
     _until_throttled(lambda n: dynamodb.update_item(**update("shown", str(n))))
-    for call in (
+    calls: tuple[Callable[[], Any], ...] = (
         lambda: dynamodb.update_item(**update("unseen", "after")),
         lambda: dynamodb.transact_write_items(TransactItems=[{"Update": update("unseen", "after")}]),
-    ):
+    )
+    for call in calls:
         with pytest.raises(ClientError) as refused:
             call()
         answer = dict(refused.value.response)
