@@ -15,7 +15,7 @@ from highwater.core import Dimension
 from highwater_local import ministack
 from highwater_local.autoscaling.records import ServiceError, TargetKey, target_key
 from highwater_local.autoscaling.service import AutoScaling
-from highwater_local.declared import Scaled, fixed, maxima, replicas, scaled, with_capacity
+from highwater_local.declared import Scaled, begin, fixed, maxima, replicas, scaled, with_capacity
 from highwater_local.dynamodb.modes import set_maxima
 from highwater_local.dynamodb.resources import capacity_of, index_name_refusal, is_on_demand, resource_of
 from highwater_local.dynamodb.tables import Tables
@@ -181,6 +181,7 @@ class Provisioners:
             ministack.wrap_resource_handler(kind, "create", partial(self._create_table, kind))
             ministack.wrap_resource_handler(kind, "update", partial(self._update_table, kind))
         ministack.wrap_resource_handler(ministack.GLOBAL_TABLE, "delete", self._delete_global_table)
+        ministack.describe_encryption.wrap(_describe_encryption)
         _refuse_wrong_names()
 
     def create_target(self, _logical_id: str, properties: Document, _stack: str) -> Created:
@@ -319,21 +320,25 @@ class Provisioners:
             ministack.update_time_to_live(
                 {"TableName": name, "TimeToLiveSpecification": numbers(new["TimeToLiveSpecification"])}
             )
-        if new.get("SSESpecification") and not old:
-            ministack.tables()[name]["SSEDescription"] = ministack.describe_encryption(numbers(new["SSESpecification"]))
         is_global = kind == ministack.GLOBAL_TABLE
         if is_global:
             self._replicate(name, old, new)
             for region in replicas(new):
                 with ministack.request_scope(ministack.get_account_id(), region):
+                    if region not in replicas(old):
+                        begin(ministack.tables()[name], new, region)
                     self._set_fixed(name, fixed(new, region))
             self._scale_global_table(name, old, new)
         regions = sorted(replicas(new)) if is_global else [ministack.get_region()]
         for region in regions:
             with ministack.request_scope(ministack.get_account_id(), region):
+                is_new = not old or (is_global and region not in replicas(old))
+                if is_new and new.get("SSESpecification"):
+                    encryption = ministack.describe_encryption(new["SSESpecification"])
+                    ministack.tables()[name]["SSEDescription"] = encryption
                 self._set_maxima(name, maxima(kind, old, region), maxima(kind, new, region))
                 if is_global:
-                    if region not in replicas(old):
+                    if is_new:
                         self._tables.raise_marks(name, new)
                     settle_replica(name, replicas(old).get(region, {}), replicas(new)[region], has_own_tags=True)
                 else:
@@ -410,6 +415,13 @@ class Provisioners:
         if status >= 400:
             answer = json.loads(body)
             raise ResourceRefusedError(answer.get("message") or answer.get("Message") or str(answer))
+
+
+def _describe_encryption(own: Callable[[Document | None], Document | None], given: Document | None) -> Document | None:
+    """Describe encryption as a template declares it too, which has another name for whether it is on."""
+    if given and "SSEEnabled" in given:
+        given = given | {"Enabled": str(given["SSEEnabled"]).lower() == "true"}
+    return own(given)
 
 
 def _index_update(index: str, **members: Document) -> Document:

@@ -11,7 +11,7 @@ from typing import Final
 from highwater.core import Dimension
 from highwater_local import ministack
 from highwater_local.autoscaling.records import TargetKey
-from highwater_local.dynamodb.resources import UNITS
+from highwater_local.dynamodb.resources import UNITS, indexes_of, resource_of
 from highwater_local.ministack import Document
 
 # auto scaling settings by target
@@ -68,6 +68,15 @@ def with_capacity(properties: Document, region: str, *, is_switch: bool = False)
         resource = found if index is None else indexes[index]
         resource["ProvisionedThroughput"] = (resource.get("ProvisionedThroughput") or {}) | {UNITS[dimension]: units}
     return found
+
+
+def begin(table: Document, properties: Document, region: str) -> None:
+    """Give a new replica, which is a copy of another and not measured yet, the capacity with which it begins."""
+    begun = with_capacity(properties, region)
+    for index in (None, *indexes_of(table)):
+        declared, resource = resource_of(begun, index), resource_of(table, index)
+        if resource is not None and declared is not None and declared.get("ProvisionedThroughput"):
+            resource["ProvisionedThroughput"] = declared["ProvisionedThroughput"]
 
 
 def maxima(kind: str, properties: Document, region: str) -> dict[str | None, Document]:

@@ -164,6 +164,13 @@ def _elsewhere(cloud: LocalCloud, region: str = "eu-west-1") -> World:
     return World(cloud, boto3.client("application-autoscaling", **arguments), boto3.client("dynamodb", **arguments))
 
 
+def _scaled_reads(minimum: int) -> Resources:
+    return {
+        "ReadProvisionedThroughputSettings": {"ReadCapacityAutoScalingSettings": _scaling(minimum, 140, 64)},
+        "GlobalSecondaryIndexes": [],
+    }
+
+
 def _fixed_reads(units: int, of_index: int, **more: Any) -> Resources:
     fixed = {"ReadProvisionedThroughputSettings": {"ReadCapacityUnits": of_index}}
     return {
@@ -188,6 +195,10 @@ def test_fixed_reads_of_a_global_table_are_those_of_each_replica(cloud: LocalClo
     assert stack.create(Table=replicas((100, 60), (101, 61))) == "CREATE_COMPLETE"
     assert (world.capacity(table), world.capacity(table, "by-city")) == ((100, 13), (60, 15))
     assert (there.capacity(table), there.capacity(table, "by-city")) == ((101, 13), (61, 15))
+    # a replica that auto scaling scales begins at its minimum, whatever the one has of which it is a copy
+    resources["Properties"]["Replicas"].append({"Region": "eu-north-1"} | _scaled_reads(21))
+    assert stack.update(Table=resources) == "UPDATE_COMPLETE"
+    assert _elsewhere(cloud, "eu-north-1").capacity(table) == (21, 13)
     # what auto scaling has set of writes stays when the template changes reads
     world.cloud.advance(MINUTE)
     world.autoscaling.register_scalable_target(**key(f"table/{table}", WRITE), MinCapacity=33, MaxCapacity=130)

@@ -73,6 +73,7 @@ def test_recovery_class_and_tags_are_those_of_each_replica(cloud: LocalCloud, st
             "TableName": table,
             "BillingMode": "PAY_PER_REQUEST",
             **keyed("id"),
+            "SSESpecification": {"SSEEnabled": True, "SSEType": "KMS"},
             "WarmThroughput": {"ReadUnitsPerSecond": 13_000, "WriteUnitsPerSecond": 4_500},
             "Replicas": [{"Region": "us-east-1"} | here, {"Region": "eu-west-1"} | there],
         }
@@ -91,6 +92,11 @@ def test_recovery_class_and_tags_are_those_of_each_replica(cloud: LocalCloud, st
         return of.has_recovery(table), described.get("TableClassSummary", {}).get("TableClass"), tags
 
     assert (shown(here), shown(there)) == ((True, None, []), (False, rare["TableClass"], rare["Tags"]))
+    keys = [each.described(table)["SSEDescription"] for each in (here, there)]
+    assert [(each["Status"], each["KMSMasterKeyArn"].split(":")[3]) for each in keys] == [
+        ("ENABLED", "us-east-1"),
+        ("ENABLED", "eu-west-1"),
+    ]
     assert (here.warm(table), there.warm(table)) == ((13_000, 4_500), (13_000, 4_500))
     assert stack.update(**resources(recovery, recovery)) == "UPDATE_COMPLETE"
     assert (shown(here), shown(there)) == ((True, None, []), (True, "STANDARD", []))
