@@ -11,13 +11,28 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
+from highwater.core import Dimension
 from highwater_local import ministack
 from highwater_local.autoscaling.records import ServiceError, TargetKey, target_key
 from highwater_local.autoscaling.service import AutoScaling
-from highwater_local.dynamodb.resources import index_name_refusal
+from highwater_local.declared import Scaled, begin, fixed, maxima, replicas, scaled, with_capacity
+from highwater_local.dynamodb.modes import set_maxima
+from highwater_local.dynamodb.resources import capacity_of, index_name_refusal, is_on_demand, resource_of
 from highwater_local.dynamodb.tables import Tables
 from highwater_local.ministack import Created, Document, ResourceRefusedError
 from highwater_local.timeline import Timeline
+from highwater_local.unmodelled import say_unmodelled, settle_replica, unmodelled, without_service_tags
+
+# Members of an index that are changed in place, and not by MiniStack
+_PASSED_ON: Final = (
+    "ContributorInsightsSpecification",
+    "OnDemandThroughput",
+    "ReadOnDemandThroughputSettings",
+    "ReadProvisionedThroughputSettings",
+    "WarmThroughput",
+    "WriteOnDemandThroughputSettings",
+    "WriteProvisionedThroughputSettings",
+)
 
 
 def indexed(kind: str, properties: Document) -> Document:
@@ -42,7 +57,7 @@ def align_index_throughput(before: Document, after: Document) -> dict[str, Docum
         if index["ProvisionedThroughput"] != previous["ProvisionedThroughput"]:
             changed[index["IndexName"]] = numbers(index["ProvisionedThroughput"])
             index["ProvisionedThroughput"] = previous["ProvisionedThroughput"]
-        for passed_on in ("WarmThroughput", "ContributorInsightsSpecification"):
+        for passed_on in _PASSED_ON:
             previous.pop(passed_on, None)
             index.pop(passed_on, None)
     return changed
@@ -87,10 +102,6 @@ def numbers(value: Any) -> Any:
     if isinstance(value, str) and re.fullmatch(r"\d+\.\d+", value, re.ASCII):
         return float(value)
     return value
-
-
-# auto scaling settings by target
-Scaled = dict[TargetKey, Document]
 
 
 def _refuse_wrong_names() -> None:
@@ -170,6 +181,7 @@ class Provisioners:
             ministack.wrap_resource_handler(kind, "create", partial(self._create_table, kind))
             ministack.wrap_resource_handler(kind, "update", partial(self._update_table, kind))
         ministack.wrap_resource_handler(ministack.GLOBAL_TABLE, "delete", self._delete_global_table)
+        ministack.describe_encryption.wrap(_describe_encryption)
         _refuse_wrong_names()
 
     def create_target(self, _logical_id: str, properties: Document, _stack: str) -> Created:
@@ -267,8 +279,12 @@ class Provisioners:
         self, kind: str, own: Callable[..., Created], logical_id: str, properties: Document, stack: str
     ) -> Created:
         # the engine compares the next template with these properties, so the table gets a copy
-        created = own(logical_id, indexed(kind, copy.deepcopy(properties)), stack)
+        given = without_service_tags(indexed(kind, copy.deepcopy(properties)))
+        if kind == ministack.GLOBAL_TABLE:
+            given = with_capacity(given, ministack.get_region())
+        created = own(logical_id, given, stack)
         self._complete(created[0], kind, {}, properties)
+        say_unmodelled(kind, properties, stack, logical_id)
         return created
 
     def _update_table(
@@ -276,13 +292,22 @@ class Provisioners:
     ) -> Created:
         if index_changes(old, new) > 1:
             raise ResourceRefusedError(_ONE_INDEX)
-        before, after = indexed(kind, copy.deepcopy(old)), indexed(kind, copy.deepcopy(new))
+        before, after = (without_service_tags(indexed(kind, copy.deepcopy(each))) for each in (old, new))
+        is_switch = old.get("BillingMode") == "PAY_PER_REQUEST" != new.get("BillingMode")
+        if kind == ministack.GLOBAL_TABLE:
+            after = with_capacity(after, ministack.get_region(), is_switch=is_switch)
         changed = align_index_throughput(before, after)
+        if kind == ministack.GLOBAL_TABLE and not is_switch:
+            # what auto scaling has set stays, and what is fixed is compared with the tables themselves
+            after.pop("ProvisionedThroughput", None)
+            changed = {}
         with self._tables.waiting():
             created = own(physical_id, before, after, *rest)
         for index, throughput in changed.items():
             self._call_update(created[0], _index_update(index, ProvisionedThroughput=throughput))
         self._complete(created[0], kind, old, new)
+        if set(unmodelled(kind, old)) != set(unmodelled(kind, new)):
+            say_unmodelled(kind, new, rest[0], physical_id)
         return created
 
     def _complete(self, name: str, kind: str, old: Document, new: Document) -> None:
@@ -291,27 +316,54 @@ class Provisioners:
             self._tables.raise_marks(name, new)
         else:
             self._raise_changed_marks(name, old, new)
-            maxima = new.get("OnDemandThroughput")
-            if maxima and maxima != old.get("OnDemandThroughput"):
-                self._call_update(name, {"OnDemandThroughput": numbers(maxima)})
-        replica = (new.get("Replicas") or [{}])[0]
-        recovery = new.get("PointInTimeRecoverySpecification") or replica.get("PointInTimeRecoverySpecification")
-        if recovery:
-            ministack.update_backups({"TableName": name, "PointInTimeRecoverySpecification": numbers(recovery)})
         if new.get("TimeToLiveSpecification"):
             ministack.update_time_to_live(
                 {"TableName": name, "TimeToLiveSpecification": numbers(new["TimeToLiveSpecification"])}
             )
-        if new.get("SSESpecification") and not old:
-            ministack.tables()[name]["SSEDescription"] = ministack.describe_encryption(numbers(new["SSESpecification"]))
-        if kind == ministack.GLOBAL_TABLE:
+        is_global = kind == ministack.GLOBAL_TABLE
+        if is_global:
             self._replicate(name, old, new)
+            for region in replicas(new):
+                with ministack.request_scope(ministack.get_account_id(), region):
+                    if region not in replicas(old):
+                        begin(ministack.tables()[name], new, region)
+                    self._set_fixed(name, fixed(new, region))
             self._scale_global_table(name, old, new)
+        regions = sorted(replicas(new)) if is_global else [ministack.get_region()]
+        for region in regions:
+            with ministack.request_scope(ministack.get_account_id(), region):
+                is_new = not old or (is_global and region not in replicas(old))
+                if is_new and new.get("SSESpecification"):
+                    encryption = ministack.describe_encryption(new["SSESpecification"])
+                    ministack.tables()[name]["SSEDescription"] = encryption
+                self._set_maxima(name, maxima(kind, old, region), maxima(kind, new, region))
+                if is_global:
+                    if is_new:
+                        self._tables.raise_marks(name, new)
+                    settle_replica(name, replicas(old).get(region, {}), replicas(new)[region], has_own_tags=True)
+                else:
+                    settle_replica(name, old, new, has_own_tags=False)
+
+    def _set_fixed(self, name: str, wanted: dict[str | None, dict[Dimension, int]]) -> None:
+        """Give a replica the capacity that is fixed for it, where it has another."""
+        for index, units in wanted.items():
+            present = self._tables.granted(name, index)
+            if present | units != present:
+                throughput = {"ProvisionedThroughput": capacity_of(present | units)}
+                self._call_update(name, throughput if index is None else _index_update(index, **throughput))
+
+    def _set_maxima(self, name: str, old: dict[str | None, Document], new: dict[str | None, Document]) -> None:
+        """Give a table on demand, and its indexes, the maxima that are declared for them, and remove others."""
+        table = ministack.tables().get(name) or {}
+        for index in {*old, *new}:
+            resource = resource_of(table, index)
+            if resource is not None and is_on_demand(table) and old.get(index) != new.get(index):
+                set_maxima(resource, new.get(index))
 
     def _replicate(self, name: str, old: Document, new: Document) -> None:
         """Create the replicas that a global table has not had, and delete those that it no longer has."""
         home = ministack.get_region()
-        before, after = (set(_replicas(properties)) - {home} for properties in (old, new))
+        before, after = (set(replicas(properties)) - {home} for properties in (old, new))
         updates = [{"Create": {"RegionName": region}} for region in sorted(after - before)]
         updates += [{"Delete": {"RegionName": region}} for region in sorted(before - after)]
         if updates:
@@ -331,9 +383,9 @@ class Provisioners:
 
     def _scale_global_table(self, name: str, old: Document, new: Document) -> None:
         """Give each target of a global table and its indexes a policy; deregister those that it no longer has."""
-        for region in sorted({*_replicas(old), *_replicas(new)}):
+        for region in sorted({*replicas(old), *replicas(new)}):
             with ministack.request_scope(ministack.get_account_id(), region):
-                self._scale_replica(name, _scaled(name, old, region), _scaled(name, new, region))
+                self._scale_replica(name, scaled(name, old, region), scaled(name, new, region))
 
     def _scale_replica(self, name: str, old: Scaled, new: Scaled) -> None:
         service = self._autoscaling()
@@ -365,36 +417,16 @@ class Provisioners:
             raise ResourceRefusedError(answer.get("message") or answer.get("Message") or str(answer))
 
 
+def _describe_encryption(own: Callable[[Document | None], Document | None], given: Document | None) -> Document | None:
+    """Describe encryption as a template declares it too, which has another name for whether it is on."""
+    if given and "SSEEnabled" in given:
+        given = given | {"Enabled": str(given["SSEEnabled"]).lower() == "true"}
+    return own(given)
+
+
 def _index_update(index: str, **members: Document) -> Document:
     """Return the member of an UpdateTable that changes an index."""
     return {"GlobalSecondaryIndexUpdates": [{"Update": {"IndexName": index, **members}}]}
-
-
-def _replicas(properties: Document) -> dict[str, Document]:
-    """Return the replicas of a global table, the one in the stack's own region included, by region."""
-    return {replica["Region"]: replica for replica in properties.get("Replicas") or []}
-
-
-def _scaled(name: str, properties: Document, region: str) -> Scaled:
-    """Return the auto scaling settings of a global table, writes, and of its replica in a region, reads, by target."""
-    replica = _replicas(properties).get(region)
-    if replica is None:
-        return {}
-    reads = {index["IndexName"]: index for index in replica.get("GlobalSecondaryIndexes") or []}
-    resources: list[tuple[str | None, Document, Document]] = [(None, properties, replica)]
-    resources += [
-        (index["IndexName"], index, reads.get(index["IndexName"], {}))
-        for index in properties.get("GlobalSecondaryIndexes") or []
-    ]
-    found = {}
-    for index, *both in resources:
-        kind, place = ("table", f"table/{name}") if index is None else ("index", f"table/{name}/index/{index}")
-        for dimension, members in zip(("Write", "Read"), both, strict=True):
-            throughput = members.get(f"{dimension}ProvisionedThroughputSettings") or {}
-            setting = throughput.get(f"{dimension}CapacityAutoScalingSettings")
-            if setting:
-                found[TargetKey(place, f"dynamodb:{kind}:{dimension}CapacityUnits")] = setting
-    return found
 
 
 def _key(properties: Document) -> TargetKey:

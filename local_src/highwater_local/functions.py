@@ -172,6 +172,7 @@ class Invocations:
         self._run_branch = ministack.run_branch.replace(self._execute_branch)
         self._start_own = ministack.start_execution.replace(self._start_execution)
         ministack.wait_in_state.replace(self._wait_in_state)
+        ministack.matches_error.wrap(_matches)
 
     def run_of(self, request_id: str) -> str:
         """Return the run to which a function's request belongs."""
@@ -278,6 +279,15 @@ class Invocations:
         run = self._run.get()
         if run is not None and seconds > 0:
             self._timeline.sleep(timedelta(seconds=seconds), run)
+
+
+def _matches(own: Callable[..., bool], names: list[str], error: str) -> bool:
+    """Whether a Retry or Catch of a state machine for errors of these *names* takes that error.
+
+    None takes `States.Runtime`, not even by its name or by `States.ALL`: the execution fails (AWS Step Functions
+    Developer Guide, "Handling errors in Step Functions workflows", read 2026-11).
+    """
+    return error != "States.Runtime" and own(names, error)
 
 
 def _rules(function: Document) -> Document:

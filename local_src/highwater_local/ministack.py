@@ -164,6 +164,9 @@ update_table: Final = Function("services.dynamodb", "_update_table")
 delete_table: Final = Function("services.dynamodb", "_delete_table")
 describe_table: Final = Function("services.dynamodb", "_table_description")
 refuse_table_name: Final = Function("services.dynamodb", "_validate_table_name")
+_replica_group: Final = Function("services.dynamodb", "_replica_group")
+tag_table: Final = Function("services.dynamodb", "_tag_resource")
+untag_table: Final = Function("services.dynamodb", "_untag_resource")
 update_backups: Final = Function("services.dynamodb", "_update_continuous_backups")
 export_table: Final = Function("services.dynamodb", "_export_table_to_point_in_time")
 _exports: Final = Value("services.dynamodb", "_exports", "get")
@@ -268,6 +271,10 @@ invoke_target: Final = Function("services.eventbridge", "_invoke_target")
 invoke_function: Final = Function("services.eventbridge", "_dispatch_to_lambda")
 start_scheduler: Final = Function("services.scheduler", "start_scheduler")
 run_schedules: Final = Function("services.scheduler", "_tick_schedules")
+create_schedule: Final = Function("services.scheduler", "_create_schedule")
+update_schedule: Final = Function("services.scheduler", "_update_schedule")
+get_schedule: Final = Function("services.scheduler", "_get_schedule")
+schedule_error: Final = Function("services.scheduler", "_error")
 _last_fired: Final = Value("services.scheduler", "_schedule_last_fired", "items")
 # the source of MiniStack's Python worker; code is inserted after this line, where an invocation's context exists
 PYTHON_WORKER_CONTEXT: Final = '_ms_ctx = _ms_msg.get("ctx") or {}'
@@ -304,6 +311,7 @@ function_url_target: Final = Function("app", "_function_url_auth_target")
 start_execution: Final = Function("services.stepfunctions", "_start_execution")
 run_execution: Final = Function("services.stepfunctions", "_run_execution")
 run_branch: Final = Function("services.stepfunctions", "_run_sub_machine")
+matches_error: Final = Function("services.stepfunctions", "_error_matches")
 wait_in_state: Final = Function("services.stepfunctions", "_scaled_sleep")
 log_groups: Final = Value("services.cloudwatch_logs", "_log_groups")
 append_log_events: Final = Function("services.cloudwatch_logs", "_append_log_events")
@@ -390,6 +398,12 @@ def tables() -> dict[str, Document]:
 def find_table(name: object) -> Document | None:
     """Return the table of that name or ARN, `None` if there is none."""
     return tables().get(_table_name(name)) if isinstance(name, str) else None
+
+
+def replica_regions(table: object) -> list[str]:
+    """Return the other regions of a global table of that name or ARN; none for any other table."""
+    found = find_table(table)
+    return [] if found is None else [region for region in _replica_group(found) if region != get_region()]
 
 
 def has_recovery(table: str) -> bool:

@@ -43,6 +43,7 @@ from highwater_local.guard import Guard
 from highwater_local.mappings import Mappings
 from highwater_local.parameters import wrap_parameters
 from highwater_local.requests import HeldFaults, again, is_object, malformed, read_body
+from highwater_local.schedules import wrap_schedules
 from highwater_local.strict.express import Express
 from highwater_local.strict.names import check_names_in_stacks, name_refusal
 from highwater_local.strict.permissions import name_roles_in_credentials, permission_refusal
@@ -93,6 +94,7 @@ class LocalAws:
         wrap_urls(port)
         Provisioners(self._tables, self.autoscaling)
         wrap_parameters()
+        wrap_schedules()
         StackOperations(self.timeline)
         self._pending = PendingUpdates() if is_strict else None
         self._checks = _checks(self.clock, timing, is_express=is_express) if is_strict else ()
@@ -234,7 +236,7 @@ def _unpacked(scope: Any, body: bytes) -> tuple[Any, bytes]:
 
 
 def _log_by(clock: CloudClock) -> None:
-    """Date the process's own log by the cloud's clock, in UTC."""
+    """Date the process's own log by the cloud's clock, in UTC, and log what this package warns of."""
     make = logging.getLogRecordFactory()
 
     def dated(*arguments: Any, **options: Any) -> logging.LogRecord:
@@ -245,6 +247,8 @@ def _log_by(clock: CloudClock) -> None:
 
     logging.setLogRecordFactory(dated)
     logging.Formatter.converter = staticmethod(time.gmtime)
+    # MiniStack's own log is quieter
+    logging.getLogger("highwater_local").setLevel(logging.WARNING)
 
 
 def _end_with_caller(lifeline: int, loop: asyncio.AbstractEventLoop) -> asyncio.Event:

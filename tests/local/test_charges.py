@@ -271,3 +271,16 @@ def test_total_alone_and_none(dynamodb: Any, table: str) -> None:
     total = dynamodb.put_item(TableName=table, Item=item, ReturnConsumedCapacity="TOTAL")["ConsumedCapacity"]
     assert total == {"TableName": table, "CapacityUnits": 2.0}
     assert "ConsumedCapacity" not in dynamodb.put_item(TableName=table, Item=item)
+
+
+def test_statement_that_inserts_what_is_there_costs_the_item_that_is_there(cloud: LocalCloud, dynamodb: Any) -> None:
+    """Recorded: radkawar/stackd 9dc356f, dynamodb/partiql_failure_metrics: 9,216 bytes, nine units."""
+    name = f"orders-{next(_NUMBERS)}"
+    create_tables(dynamodb, units(700, 900), **{name: ["pk"]})
+    dynamodb.put_item(TableName=name, Item={"pk": {"S": "p"}, "fill": {"S": "x" * 9_209}})
+    statement = f"INSERT INTO \"{name}\" VALUE {{'pk': 'p'}}"
+    with pytest.raises(dynamodb.exceptions.DuplicateItemException):
+        dynamodb.execute_statement(Statement=statement)
+    with pytest.raises(dynamodb.exceptions.TransactionCanceledException):
+        dynamodb.execute_transaction(TransactStatements=[{"Statement": statement}])
+    assert written(cloud, name) == 9 + 9 + 18

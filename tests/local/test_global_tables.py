@@ -7,9 +7,10 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from highwater_lab.local import LocalCloud
-from tests.local.world import INDEX_READ, INDEX_WRITE, READ, WRITE, Stack, World, key, keyed, projecting, unique
+from tests.local.world import INDEX_READ, INDEX_WRITE, MINUTE, READ, WRITE, Stack, World, key, keyed, projecting, unique
 
 Resources = dict[str, Any]
 
@@ -156,3 +157,99 @@ def test_global_table_has_its_replicas_with_their_own_targets_for_as_long_as_the
     assert (seen_there(), _targets_of(world, table)) == ({}, set())
     with pytest.raises(dynamodb.exceptions.ResourceNotFoundException):
         dynamodb.describe_table(TableName=table)
+
+
+def _elsewhere(cloud: LocalCloud, region: str = "eu-west-1") -> World:
+    arguments: Any = cloud.client_arguments() | {"region_name": region}
+    return World(cloud, boto3.client("application-autoscaling", **arguments), boto3.client("dynamodb", **arguments))
+
+
+def _scaled_reads(minimum: int) -> Resources:
+    return {
+        "ReadProvisionedThroughputSettings": {"ReadCapacityAutoScalingSettings": _scaling(minimum, 140, 64)},
+        "GlobalSecondaryIndexes": [],
+    }
+
+
+def _fixed_reads(units: int, of_index: int, **more: Any) -> Resources:
+    fixed = {"ReadProvisionedThroughputSettings": {"ReadCapacityUnits": of_index}}
+    return {
+        "ReadProvisionedThroughputSettings": {"ReadCapacityUnits": units},
+        "GlobalSecondaryIndexes": [{"IndexName": "by-city", **fixed}],
+        **more,
+    }
+
+
+def test_fixed_reads_of_a_global_table_are_those_of_each_replica(cloud: LocalCloud, world: World, stack: Stack) -> None:
+    """Documented: CloudFormation Template Reference, AWS::DynamoDB::GlobalTable, ReadCapacityUnits."""
+    table = unique("table")
+    index = (_scaling(14, 140, 64), _scaling(15, 150, 65))
+    resources = _global_table(table, _scaling(12, 120, 62), _scaling(13, 130, 63), index)
+
+    def replicas(*reads: tuple[int, int]) -> Resources:
+        regions = zip(("us-east-1", "eu-west-1"), reads, strict=True)
+        resources["Properties"]["Replicas"] = [_fixed_reads(*each, Region=region) for region, each in regions]
+        return resources
+
+    there = _elsewhere(cloud)
+    assert stack.create(Table=replicas((100, 60), (101, 61))) == "CREATE_COMPLETE"
+    assert (world.capacity(table), world.capacity(table, "by-city")) == ((100, 13), (60, 15))
+    assert (there.capacity(table), there.capacity(table, "by-city")) == ((101, 13), (61, 15))
+    # a replica that auto scaling scales begins at its minimum, whatever the one has of which it is a copy
+    resources["Properties"]["Replicas"].append({"Region": "eu-north-1"} | _scaled_reads(21))
+    assert stack.update(Table=resources) == "UPDATE_COMPLETE"
+    assert _elsewhere(cloud, "eu-north-1").capacity(table) == (21, 13)
+    # what auto scaling has set of writes stays when the template changes reads
+    world.cloud.advance(MINUTE)
+    world.autoscaling.register_scalable_target(**key(f"table/{table}", WRITE), MinCapacity=33, MaxCapacity=130)
+    assert stack.update(Table=replicas((102, 60), (101, 63))) == "UPDATE_COMPLETE"
+    assert (world.capacity(table), world.capacity(table, "by-city")) == ((102, 33), (60, 15))
+    assert (there.capacity(table), there.capacity(table, "by-city")) == ((101, 13), (63, 15))
+
+
+def test_maxima_of_a_global_table_are_its_own_for_writes_and_each_replicas_for_reads(
+    cloud: LocalCloud, world: World, stack: Stack
+) -> None:
+    """Documented: CloudFormation Template Reference, AWS::DynamoDB::GlobalTable, on-demand settings."""
+    table = unique("table")
+    regions = {"us-east-1": 9, "eu-west-1": 11}
+    properties = {
+        "TableName": table,
+        "BillingMode": "PAY_PER_REQUEST",
+        **keyed("id"),
+        "WriteOnDemandThroughputSettings": {"MaxWriteRequestUnits": 7},
+        "Replicas": [
+            {"Region": region, "ReadOnDemandThroughputSettings": {"MaxReadRequestUnits": units}}
+            for region, units in regions.items()
+        ],
+    }
+    assert stack.create(Table={"Type": "AWS::DynamoDB::GlobalTable", "Properties": properties}) == "CREATE_COMPLETE"
+    shown = [each.described(table)["OnDemandThroughput"] for each in (world, _elsewhere(cloud))]
+    assert shown == [{"MaxReadRequestUnits": units, "MaxWriteRequestUnits": 7} for units in regions.values()]
+
+
+def test_update_by_a_client_is_passed_on_to_all_regions_and_resets_their_reads(
+    cloud: LocalCloud, world: World, stack: Stack
+) -> None:
+    """Recorded: radkawar/stackd 9dc356f, dynamodb/global_tables_scaling."""
+    table = unique("table")
+    index = (_scaling(14, 140, 64), _scaling(15, 150, 65))
+    resources = _global_table(table, _scaling(12, 120, 62), _scaling(13, 130, 63), index)
+    reads = (("us-east-1", (22, 60)), ("eu-west-1", (55, 66)))
+    resources["Properties"]["Replicas"] = [_fixed_reads(*each, Region=region) for region, each in reads]
+    stack.create(Table=resources)
+    there = _elsewhere(cloud)
+    # auto scaling changes its own region alone
+    world.register(f"table/{table}", 23, 130, dim=WRITE)
+    assert (world.capacity(table), there.capacity(table)) == ((22, 23), (55, 13))
+    # a request in which nothing changes is rejected, and the reads of the other region stay
+    with pytest.raises(ClientError):
+        world.change(table, 22, 23)
+    assert there.capacity(table) == (55, 13)
+    # reads are named because the call requires them, and are set everywhere
+    world.change(table, 22, 24)
+    world.change(table, 60, 25, index="by-city")
+    assert (world.capacity(table), world.capacity(table, "by-city")) == ((22, 24), (60, 25))
+    assert (there.capacity(table), there.capacity(table, "by-city")) == ((22, 24), (60, 25))
+    world.dynamodb.update_table(TableName=table, BillingMode="PAY_PER_REQUEST")
+    assert there.described(table)["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"

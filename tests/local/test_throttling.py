@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -152,31 +153,97 @@ def test_batch_hands_back_what_is_held_back(cloud: LocalCloud, dynamodb: Any) ->
     }
     cloud.advance(MINUTE)
     assert dynamodb.scan(TableName=table, Select="COUNT", Limit=1)["Count"] == 1
-    keys = [{"pk": {"S": str(n)}} for n in range(22)]
+
+
+def test_batch_of_reads_is_refused_whole_by_its_only_table(cloud: LocalCloud, dynamodb: Any) -> None:
+    """Recorded: radkawar/stackd 9dc356f, dynamodb/throughput_boundaries: of 79 throttled batches none in part."""
+    table, other = _table(dynamodb, 1, 3), _table(dynamodb, 900, 3)
+    puts = [{"PutRequest": {"Item": {"pk": {"S": str(n)}, "fill": {"S": FILL}}}} for n in range(22)]
+    dynamodb.batch_write_item(RequestItems={table: puts})
     cloud.advance(5 * MINUTE)
-    answer = dynamodb.batch_get_item(RequestItems={table: {"Keys": keys, "ConsistentRead": True}})
-    assert answer["UnprocessedKeys"] == {}
-    answer = dynamodb.batch_get_item(RequestItems={table: {"Keys": keys, "ConsistentRead": True}})
-    assert answer["UnprocessedKeys"] == {table: {"Keys": keys[8:], "ConsistentRead": True}}
-    assert len(answer["Responses"][table]) == 8, "300 units: 22 and then 8 items of ten"
+    keys = {"Keys": [{"pk": {"S": str(n)}} for n in range(22)], "ConsistentRead": True}
+    # 220 units of 300
+    assert len(dynamodb.batch_get_item(RequestItems={table: keys})["Responses"][table]) == 22
+    with pytest.raises(ClientError) as refused:
+        dynamodb.batch_get_item(RequestItems={table: keys})
+    answer = dict(refused.value.response)
+    assert answer["Error"] == {"Code": "ProvisionedThroughputExceededException", "Message": OF_TABLE}
+    assert _reasons(answer) == [("TableReadProvisionedThroughputExceeded", table)]
+    # AWS documents that a batch fails if all of its tables refuse
+    found = dynamodb.batch_get_item(RequestItems={table: keys, other: keys})
+    assert (found["UnprocessedKeys"], found["Responses"]) == ({table: keys}, {other: []})
 
 
-def test_transaction_is_cancelled_whole(dynamodb: Any) -> None:
-    table = _table(dynamodb, 1, 1)
-    put = [{"Put": {"TableName": table, "Item": {"pk": {"S": str(n)}, "fill": {"S": FILL}}}} for n in range(3)]
-    dynamodb.transact_write_items(TransactItems=put)
-    with pytest.raises(ClientError) as refused:
-        dynamodb.transact_write_items(TransactItems=put)
-    answer = refused.value.response
-    assert answer["Error"]["Code"] == "TransactionCanceledException"
-    assert [reason["Code"] for reason in answer["CancellationReasons"]] == ["ProvisionedThroughputExceeded"] * 3
-    assert answer["CancellationReasons"][0]["Message"] == OF_TABLE
-    get = [{"Get": {"TableName": table, "Key": {"pk": {"S": str(n)}}}} for n in range(3)]
-    for _ in range(5):
-        dynamodb.transact_get_items(TransactItems=get)
-    with pytest.raises(ClientError) as refused:
-        dynamodb.transact_get_items(TransactItems=get)
-    assert refused.value.response["Error"]["Code"] == "TransactionCanceledException"
+def test_throttled_transaction_is_refused_whole_with_the_exception_of_a_write(cloud: LocalCloud, dynamodb: Any) -> None:
+    """Recorded: radkawar/stackd 9dc356f, dynamodb/throughput_boundaries: 16 of 24, and nothing of them applied."""
+    table, other = _table(dynamodb, 1, 1), _table(dynamodb, 900, 900)
+
+    def puts(mark: str) -> list[dict[str, Any]]:
+        items = [{"pk": {"S": str(n)}, "fill": {"S": FILL}, "mark": {"S": mark}} for n in range(3)]
+        return [
+            {"Put": {"TableName": name, "Item": item}} for name, item in zip((table, table, other), items, strict=True)
+        ]
+
+    dynamodb.transact_write_items(TransactItems=puts("second"))
+    for put in puts("second")[:2]:
+        dynamodb.put_item(**put["Put"])
+    statements = [
+        {
+            "Statement": f'UPDATE "{name}" SET mark=? WHERE pk=?',  # noqa: S608 - a local cloud's
+            "Parameters": [{"S": "third"}, {"S": key}],
+        }
+        for name, key in ((table, "0"), (other, "2"))
+    ]
+    calls: tuple[Callable[[], Any], ...] = (
+        lambda: dynamodb.transact_write_items(TransactItems=puts("third")),
+        lambda: dynamodb.execute_transaction(TransactStatements=statements),
+    )
+    for call in calls:
+        with pytest.raises(ClientError) as refused:
+            call()
+        answer = dict(refused.value.response)
+        assert answer["Error"] == {"Code": "ProvisionedThroughputExceededException", "Message": OF_TABLE}
+        assert _reasons(answer) == [("TableWriteProvisionedThroughputExceeded", table)]
+        assert "CancellationReasons" not in answer
+    get = [{"Get": {"TableName": name, "Key": {"pk": {"S": n}}}} for name, n in ((table, "0"), (other, "2"))]
+    found = dynamodb.transact_get_items(TransactItems=get)["Responses"]
+    assert [each["Item"]["mark"]["S"] for each in found] == ["second"] * 2
+    _, answer = _until_throttled(lambda _: dynamodb.transact_get_items(TransactItems=get))
+    assert answer["Error"] == {"Code": "ProvisionedThroughputExceededException", "Message": OF_TABLE}
+    cloud.advance(10 * MINUTE)
+    dynamodb.execute_transaction(TransactStatements=statements)
+    assert dynamodb.transact_get_items(TransactItems=get)["Responses"][1]["Item"]["mark"] == {"S": "third"}
+
+
+def test_exhausted_index_refuses_writes_that_leave_it_as_it_is(dynamodb: Any) -> None:
+    """Recorded: radkawar/stackd 9dc356f, dynamodb/write_throttling: an INCLUDE projection left as it is."""
+    index = projecting("by_status", "status", to=["shown"], ProvisionedThroughput=units(1, 1))
+    table = _table(dynamodb, 900, 900, 1, GlobalSecondaryIndexes=[index])
+
+    def update(attribute: str, value: str) -> dict[str, Any]:
+        return {
+            "TableName": table,
+            "Key": {"pk": {"S": "p"}},
+            "UpdateExpression": f"SET {attribute} = :v",
+            "ExpressionAttributeValues": {":v": {"S": value}},
+        }
+
+    dynamodb.put_item(TableName=table, Item={"pk": {"S": "p"}, "status": {"S": "open"}, "shown": {"S": ""}})
+    # what the index does not have costs it nothing
+    told = dynamodb.update_item(**update("unseen", "before"), ReturnConsumedCapacity="INDEXES")["ConsumedCapacity"]
+    assert told == {"TableName": table, "CapacityUnits": 1.0, "Table": {"CapacityUnits": 1.0}}
+    _until_throttled(lambda n: dynamodb.update_item(**update("shown", str(n))))
+    calls: tuple[Callable[[], Any], ...] = (
+        lambda: dynamodb.update_item(**update("unseen", "after")),
+        lambda: dynamodb.transact_write_items(TransactItems=[{"Update": update("unseen", "after")}]),
+    )
+    for call in calls:
+        with pytest.raises(ClientError) as refused:
+            call()
+        answer = dict(refused.value.response)
+        assert answer["Error"] == {"Code": "ProvisionedThroughputExceededException", "Message": OF_INDEX}
+        assert _reasons(answer) == [("IndexWriteProvisionedThroughputExceeded", f"{table}/index/by_status")]
+    assert dynamodb.get_item(TableName=table, Key={"pk": {"S": "p"}})["Item"]["unseen"] == {"S": "before"}
 
 
 def test_invalid_transaction_is_rejected_and_not_throttled(cloud: LocalCloud, dynamodb: Any) -> None:
@@ -194,16 +261,10 @@ def test_invalid_transaction_is_rejected_and_not_throttled(cloud: LocalCloud, dy
         # a condition that fails is looked at after the capacity
         (
             [{"Put": put[0]["Put"] | condition}],
-            "TransactionCanceledException",
-            "Transaction cancelled, please refer cancellation reasons for specific reasons "
-            "[ProvisionedThroughputExceeded]",
+            "ProvisionedThroughputExceededException",
+            OF_TABLE,
         ),
-        (
-            put,
-            "TransactionCanceledException",
-            "Transaction cancelled, please refer cancellation reasons for specific reasons "
-            "[ProvisionedThroughputExceeded, ProvisionedThroughputExceeded, ProvisionedThroughputExceeded]",
-        ),
+        (put, "ProvisionedThroughputExceededException", OF_TABLE),
     ):
         with refused(code, text):
             dynamodb.transact_write_items(TransactItems=items, ClientRequestToken="once")
@@ -229,7 +290,8 @@ def test_on_demand_takes_what_it_is_warm_for_and_then_says_so(dynamodb: Any) -> 
         lambda n: dynamodb.put_item(TableName=table, Item={"pk": {"S": str(n)}, "fill": {"S": FILL}})
     )
     assert sent >= 2
-    assert answer["Error"]["Code"] == "ThrottlingException"
+    text = "Throughput exceeds the maximum OnDemandThroughput configured on table or index"
+    assert answer["Error"] == {"Code": "ThrottlingException", "Message": text}
     assert _reasons(answer) == [("TableWriteMaxOnDemandThroughputExceeded", table)]
 
 
@@ -248,6 +310,43 @@ def test_maximum_on_demand_is_that_of_the_last_update_and_an_index_has_its_own(d
 
 
 ON_DEMAND = {"BillingMode": "PAY_PER_REQUEST", "OnDemandThroughput": {"MaxWriteRequestUnits": 100}}
+
+
+def test_maximum_of_an_index_has_another_code_for_single_writes_than_for_the_rest(dynamodb: Any) -> None:
+    """Recorded: radkawar/stackd 9dc356f, dynamodb/on_demand_limits."""
+    index = projecting("by_status", "status", OnDemandThroughput={"MaxReadRequestUnits": 5, "MaxWriteRequestUnits": 7})
+    table = _table(dynamodb, 0, 0, 1, BillingMode="PAY_PER_REQUEST", GlobalSecondaryIndexes=[index])
+    item = {"pk": {"S": "p"}, "status": {"S": "open"}, "fill": {"S": FILL}}
+    statement = {"Statement": f"UPDATE \"{table}\" SET fill='x' WHERE pk='p'"}  # noqa: S608 - a local cloud's
+    calls: dict[str, Any] = {
+        "PutItem": lambda _: dynamodb.put_item(TableName=table, Item=item),
+        "TransactWriteItems": lambda _: dynamodb.transact_write_items(
+            TransactItems=[{"Put": {"TableName": table, "Item": item}}]
+        ),
+        "ExecuteTransaction": lambda _: dynamodb.execute_transaction(TransactStatements=[statement]),
+        "Query": lambda _: dynamodb.query(
+            TableName=table,
+            IndexName="by_status",
+            KeyConditionExpression="#s = :s",
+            ExpressionAttributeNames={"#s": "status"},
+            ExpressionAttributeValues={":s": {"S": "open"}},
+        ),
+    }
+    answers = {name: _until_throttled(call)[1] for name, call in calls.items()}
+    text = "Throughput exceeds the maximum OnDemandThroughput configured on table or index"
+    single, together = "ProvisionedThroughputExceededException", "ThrottlingException"
+    assert {name: (answer["Error"]["Code"], answer["Error"]["Message"]) for name, answer in answers.items()} == {
+        "PutItem": (single, text),
+        "TransactWriteItems": (together, text),
+        "ExecuteTransaction": (together, text),
+        "Query": (together, text),
+    }
+    assert not any("CancellationReasons" in answer for answer in answers.values())
+    assert _reasons(answers["PutItem"]) == [("IndexWriteMaxOnDemandThroughputExceeded", f"{table}/index/by_status")]
+    assert _reasons(answers["Query"]) == [("IndexReadMaxOnDemandThroughputExceeded", f"{table}/index/by_status")]
+    _until_throttled(calls["PutItem"])
+    told = dynamodb.batch_execute_statement(Statements=[statement])["Responses"]
+    assert [each.get("Error", {}).get("Code") for each in told] == ["ThrottlingError"]
 
 
 @pytest.mark.parametrize(

@@ -161,19 +161,23 @@ def test_auto_scaling_that_raises_both_dimensions_does_one_after_the_other(world
 
 
 def test_first_switch_to_on_demand_takes_minutes_the_next_seconds_and_the_way_back_a_minute(world: World) -> None:
+    """What is shown meanwhile is recorded: radkawar/stackd 9dc356f, dynamodb/billing_mode_limits."""
     table = world.table(40, 41)
     world.dynamodb.update_table(TableName=table, **_ON_DEMAND)
-    assert world.described(table)["BillingModeSummary"]["BillingMode"] == "PROVISIONED"
-    assert _states(world, table, [0, 140, 155]) == [("UPDATING", (40, 41))] * 2 + [("ACTIVE", (0, 0))]
-    assert world.described(table)["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
+    # the new mode and its units are shown at once, the time only when it is there
+    assert world.described(table)["BillingModeSummary"] == _ON_DEMAND
+    assert _states(world, table, [0, 140, 155]) == [("UPDATING", (0, 0))] * 2 + [("ACTIVE", (0, 0))]
+    switched = world.described(table)["BillingModeSummary"]["LastUpdateToPayPerRequestDateTime"]
+    assert timedelta(minutes=2) < switched - world.described(table)["CreationDateTime"] < timedelta(minutes=3)
     assert world.warm(table) == (12000, 4000)
 
     world.dynamodb.update_table(TableName=table, BillingMode="PROVISIONED", ProvisionedThroughput=units(55, 56))
-    assert world.described(table)["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
-    assert _states(world, table, [0, 70, 85]) == [("UPDATING", (0, 0))] * 2 + [("ACTIVE", (55, 56))]
+    assert world.described(table)["BillingModeSummary"]["BillingMode"] == "PROVISIONED"
+    assert _states(world, table, [0, 70, 85]) == [("UPDATING", (55, 56))] * 2 + [("ACTIVE", (55, 56))]
 
     world.dynamodb.update_table(TableName=table, **_ON_DEMAND)
-    assert _states(world, table, [0, 7]) == [("UPDATING", (55, 56)), ("ACTIVE", (0, 0))]
+    assert world.described(table)["BillingModeSummary"]["LastUpdateToPayPerRequestDateTime"] == switched
+    assert _states(world, table, [0, 7]) == [("UPDATING", (0, 0)), ("ACTIVE", (0, 0))]
 
 
 def test_table_on_its_way_to_on_demand_still_runs_out_of_its_capacity(world: World) -> None:

@@ -70,6 +70,8 @@ def _python(program: str) -> subprocess.CompletedProcess[str]:
             f"{ANOTHER_VERSION}\n{NO_MODULE}",
             "the local cloud needs MiniStack 1.5.33, but 1.6.0 is installed, without "
             "ministack.services.scheduler.start_scheduler, ministack.services.scheduler._tick_schedules, "
+            "ministack.services.scheduler._create_schedule, ministack.services.scheduler._update_schedule, "
+            "ministack.services.scheduler._get_schedule, ministack.services.scheduler._error, "
             "ministack.services.scheduler._schedule_last_fired, ministack.services.scheduler.time; "
             f"{FIX}",
             id="module-gone-in-another-version",

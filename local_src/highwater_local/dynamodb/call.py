@@ -31,39 +31,54 @@ _ON_DEMAND: Final = (
     "Throughput exceeds the current capacity of your table or index. DynamoDB is automatically scaling your table or "
     "index so please try again shortly."
 )
+_MAXIMUM: Final = "Throughput exceeds the maximum OnDemandThroughput configured on table or index"
 _ACCOUNT: Final = "Throughput exceeds the current throughput limit for your account."
+# Operations that answer every throttle on demand with a ThrottlingException
+_TOGETHER: Final = frozenset({"TransactWriteItems", "ExecuteTransaction", "BatchExecuteStatement"})
 
 
 class Throttled(Exception):
-    """A throttled request, with the resources that throttled it, and the table's ARN."""
+    """A throttled request: the operation, and the resources that throttled it, with the ARNs of their tables."""
 
-    def __init__(self, refusals: list[Refusal], table_arn: str) -> None:
+    def __init__(self, operation: str, refusals: list[tuple[Refusal, str]]) -> None:
         super().__init__()
-        self.refusals = refusals
-        self._table_arn = table_arn
+        self.operation = operation
+        self._refusals = refusals
 
     @property
-    def table_name(self) -> str:
-        """The table that the request was for."""
-        return self._table_arn.rpartition("/")[2]
+    def table_names(self) -> list[str]:
+        """The tables that throttled it."""
+        return list(dict.fromkeys(arn.rpartition("/")[2] for _, arn in self._refusals))
 
     @property
     def code(self) -> str:
-        """The error code that clients get."""
-        causes = {refusal.cause for refusal in self.refusals}
-        if causes == {ThrottleCause.ACCOUNT}:
+        """The error code that clients get.
+
+        The maximum of an index on demand refuses a single write with the code of provisioned capacity, and everything
+        else with that of on demand (recorded: radkawar/stackd 9dc356f, dynamodb/on_demand_limits).
+        """
+        if {refusal.cause for refusal, _ in self._refusals} == {ThrottleCause.ACCOUNT}:
             return "RequestLimitExceeded"
-        on_demand = any(refusal.is_on_demand for refusal in self.refusals)
-        return "ThrottlingException" if on_demand else "ProvisionedThroughputExceededException"
+        is_on_demand = any(
+            refusal.is_on_demand and not self._is_write_of_index(refusal) for refusal, _ in self._refusals
+        )
+        return "ThrottlingException" if is_on_demand else "ProvisionedThroughputExceededException"
+
+    def _is_write_of_index(self, refusal: Refusal) -> bool:
+        is_at_maximum = refusal.index is not None and refusal.cause is ThrottleCause.MAX_ON_DEMAND
+        return is_at_maximum and refusal.dimension is Dimension.WRITE and self.operation not in _TOGETHER
 
     @property
     def message(self) -> str:
         """The error's message."""
-        if self.code == "RequestLimitExceeded":
+        causes = {refusal.cause for refusal, _ in self._refusals}
+        if causes == {ThrottleCause.ACCOUNT}:
             return _ACCOUNT
+        if causes == {ThrottleCause.MAX_ON_DEMAND}:
+            return _MAXIMUM
         if self.code == "ThrottlingException":
             return _ON_DEMAND
-        return _OF_TABLE if any(refusal.index is None for refusal in self.refusals) else _OF_INDEX
+        return _OF_TABLE if any(refusal.index is None for refusal, _ in self._refusals) else _OF_INDEX
 
     @property
     def reasons(self) -> list[dict[str, str]]:
@@ -71,37 +86,23 @@ class Throttled(Exception):
         return [
             {
                 "reason": ThrottleReason(refusal.cause, refusal.dimension, refusal.index is not None).name,
-                "resource": self._table_arn if refusal.index is None else f"{self._table_arn}/index/{refusal.index}",
+                "resource": arn if refusal.index is None else f"{arn}/index/{refusal.index}",
             }
-            for refusal in self.refusals
+            for refusal, arn in self._refusals
         ]
 
     def answer(self) -> Answer:
         """The HTTP answer."""
         member = "throttlingReasons" if self.code == "ThrottlingException" else "ThrottlingReasons"
         body = {"__type": self.code, "message": self.message, member: self.reasons}
-        return _answer(self.code, body)
-
-
-def cancelled(count: int, throttled: dict[int, Throttled]) -> Answer:
-    """Return the answer of a transaction of *count* actions, of which some were throttled."""
-    reasons: list[dict[str, Any]] = [{"Code": "None"} for _ in range(count)]
-    for number, held in throttled.items():
-        code = "ThrottlingError" if held.code == "ThrottlingException" else held.code.removesuffix("Exception")
-        reasons[number] = {"Code": code, "Message": held.message}
-    codes = ", ".join(reason["Code"] for reason in reasons)
-    code = "TransactionCanceledException"
-    text = f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]"
-    return _answer(code, {"__type": code, "message": text, "CancellationReasons": reasons})
-
-
-def _answer(code: str, body: Document) -> Answer:
-    headers = {"Content-Type": "application/x-amz-json-1.0", "x-amzn-errortype": code}
-    return 400, headers, json.dumps(body).encode()
+        headers = {"Content-Type": "application/x-amz-json-1.0", "x-amzn-errortype": self.code}
+        return 400, headers, json.dumps(body).encode()
 
 
 _METERS = "_highwater_meters"
 Hashes = dict[str | None, int]
+# A part of a request that is admitted or refused as a whole: a table, what the part costs it, and its keys' hashes
+Part = tuple[Document, Charge, Hashes]
 # The present call, if any: actions of MiniStack itself, such as expiring items, are not charged
 CURRENT: ContextVar[MeteredCall | None] = ContextVar("call", default=None)
 
@@ -114,6 +115,13 @@ def throttles_of(name: str, table: Document) -> Iterator[dict[str, Any]]:
         yield {"table": name, "index": index, "reason": reason, "requests": count}
 
 
+def _by_table(parts: Iterable[Part]) -> list[tuple[Document, list[tuple[Charge, Hashes]]]]:
+    grouped: dict[str, tuple[Document, list[tuple[Charge, Hashes]]]] = {}
+    for table, charge, hashes in parts:
+        grouped.setdefault(str(table["TableArn"]), (table, []))[1].append((charge, hashes))
+    return list(grouped.values())
+
+
 def meters_of(table: Document, second: int | None = None) -> TableMeters:
     """Return the meters of one of MiniStack's tables, started at *second*, or when the table was created."""
     if _METERS not in table:
@@ -121,6 +129,11 @@ def meters_of(table: Document, second: int | None = None) -> TableMeters:
         table[_METERS] = TableMeters(table, created if second is None else second)
     found: TableMeters = table[_METERS]
     return found
+
+
+def forget_meters(table: Document) -> None:
+    """Begin to measure one of MiniStack's tables anew."""
+    table.pop(_METERS, None)
 
 
 @dataclass(slots=True)
@@ -164,18 +177,23 @@ class MeteredCall:
 
     def read(self, table: Document, key: Document) -> None:
         """Charge the read of the item with that key, which may be missing; raises `Throttled`."""
+        self.take(*self.part_of_read(table, key))
+
+    def part_of_read(self, table: Document, key: Document) -> Part:
+        """Return the part of a request that reads the item with that key."""
         amount = read_units(size_of(ministack.find_item(table, key)), is_consistent=self.is_consistent)
-        charge = Charge(Dimension.READ, amount * self.factor)
-        self.take(table, charge, {None: hash_of(key.get(table["pk_name"]))})
+        return table, Charge(Dimension.READ, amount * self.factor), {None: hash_of(key.get(table["pk_name"]))}
 
     def take(self, table: Document, charge: Charge, hashes: Hashes) -> None:
         """Take *charge* from a table's capacity; raises `Throttled` if it is insufficient and the call is strict."""
-        meters = meters_of(table)
         if self.is_strict:
-            held = self.judge(table, charge, hashes)
+            held = self.judge([(table, charge, hashes)])
             if held is not None:
                 raise held
-        meters.spend(charge, hashes, self.second)
+        self._spend(table, charge, hashes)
+
+    def _spend(self, table: Document, charge: Charge, hashes: Hashes) -> None:
+        meters_of(table).spend(charge, hashes, self.second)
         name = str(table["TableName"])
         known = self.charges.get((name, charge.dimension))
         if known is None:
@@ -183,18 +201,26 @@ class MeteredCall:
         else:
             known.add(charge)
 
-    def is_short(self, table: Document, charge: Charge, hashes: Hashes) -> bool:
-        """Whether *charge* would be throttled; records nothing."""
-        return bool(meters_of(table).refusals(charge, hashes, self.second))
+    def take_together(self, parts: Sequence[Part]) -> Throttled | None:
+        """Take *parts* from the capacity, all or none; return why nothing was taken, `None` if all was."""
+        held = self.judge(parts)
+        if held is None:
+            for table, charge, hashes in parts:
+                self._spend(table, charge, hashes)
+        return held
 
-    def judge(self, table: Document, charge: Charge, hashes: Hashes) -> Throttled | None:
-        """Return why *charge* is throttled, and record that; `None` if it is admitted."""
-        meters = meters_of(table)
-        refusals = meters.refusals(charge, hashes, self.second)
-        if not refusals:
-            return None
-        meters.refuse(refusals, charge, hashes, self.second)
-        return Throttled(refusals, str(table["TableArn"]))
+    def is_short(self, parts: Iterable[Part]) -> bool:
+        """Whether *parts* would be throttled together; records nothing."""
+        return any(meters_of(table).refusals(charges, self.second) for table, charges in _by_table(parts))
+
+    def judge(self, parts: Iterable[Part]) -> Throttled | None:
+        """Return why *parts* are throttled together, and record that; `None` if they are admitted."""
+        found: list[tuple[Refusal, str]] = []
+        for table, charges in _by_table(parts):
+            refusals = meters_of(table).refusals(charges, self.second)
+            meters_of(table).refuse(refusals, charges, self.second)
+            found += [(refusal, str(table["TableArn"])) for refusal in refusals]
+        return Throttled(self.operation, found) if found else None
 
     def join(self, other: MeteredCall) -> None:
         """Add another call's charges to this call's."""
@@ -223,7 +249,10 @@ def size_of(item: Document | None) -> int:
 
 
 def write_charge(table: Document, old: Document | None, new: Document | None, factor: int = 1) -> tuple[Charge, Hashes]:
-    """Return the cost of a write for the table and each index whose part of the item changes, and its keys' hashes."""
+    """Return the cost of a write for the table and each index that has the item, and its keys' hashes.
+
+    An index whose part of the item stays as it is costs 0; one that does not have the item is left out.
+    """
     item = new or old or {}
     hashes: Hashes = {None: hash_of(item.get(table["pk_name"]))}
     charge = Charge(Dimension.WRITE, factor * write_units(max(size_of(old), size_of(new))))
@@ -233,10 +262,10 @@ def write_charge(table: Document, old: Document | None, new: Document | None, fa
             charge.local_indexes[index["IndexName"]] = int(units * QUANTA_PER_UNIT)
     for index in table.get("GlobalSecondaryIndexes") or ():
         units = ministack.index_write_units(table, index, old, new)
-        if units:
+        keys = _partition_attributes(index["KeySchema"])
+        if units or _has_all(new, [str(part["AttributeName"]) for part in index["KeySchema"]]):
             name = index["IndexName"]
             charge.indexes[name] = int(units * QUANTA_PER_UNIT)
-            keys = _partition_attributes(index["KeySchema"])
             # an item that leaves the index is charged in the partition that it leaves
             hashes[name] = _hash_of_item(new if _has_all(new, keys) else old, keys)
     return charge, hashes
@@ -300,10 +329,10 @@ OK: Final = 200
 
 def held_back(call: MeteredCall, held: Throttled) -> Answer:
     """Build the throttling error for a request that was not admitted."""
-    table = held.table_name
-    found = ministack.find_table(table)
-    if found is not None:
-        meters_of(found).count_throttled_request(call.operation, call.second)
+    for name in held.table_names:
+        found = ministack.find_table(name)
+        if found is not None:
+            meters_of(found).count_throttled_request(call.operation, call.second)
     return held.answer()
 
 

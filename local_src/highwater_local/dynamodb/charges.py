@@ -27,7 +27,8 @@ class Charge:
         dimension: READ or WRITE.
         table: Quanta of the table itself.
         local_indexes: Quanta by local secondary index; charged to the table.
-        indexes: Quanta by global secondary index; charged to each index.
+        indexes: Quanta by global secondary index; charged to each index. 0 if a write leaves its part of the item as it
+            is: then nothing is charged, but an exhausted index refuses the write all the same.
     """
 
     dimension: Dimension
@@ -80,7 +81,7 @@ def consumed_capacity(table: str, charges: Iterable[Charge], level: str, *, is_t
         ("LocalSecondaryIndexes", [(c.dimension, c.local_indexes) for c in charges]),
         ("GlobalSecondaryIndexes", [(c.dimension, c.indexes) for c in charges]),
     ):
-        names = dict.fromkeys(name for _, amounts in parts for name in amounts)
+        names = dict.fromkeys(name for _, amounts in parts for name, amount in amounts.items() if amount)
         if names:
             document[member] = {
                 name: _of(((d, amounts[name]) for d, amounts in parts if name in amounts), is_transaction)

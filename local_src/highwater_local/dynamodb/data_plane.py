@@ -102,7 +102,8 @@ class DataPlane:
     def _execute(self, own: Handler, data: Document) -> Answer:
         """Carry out a single statement, or one of a batch, which is charged to the batch's call."""
         outer = CURRENT.get()
-        call = self.call("ExecuteStatement", is_consistent=data.get("ConsistentRead") is True, request=data)
+        operation = "ExecuteStatement" if outer is None else outer.operation
+        call = self.call(operation, is_consistent=data.get("ConsistentRead") is True, request=data)
         limit = data.get("Limit")
         if isinstance(limit, int) and limit < 1:
             return rejected(errors_text([unmet_text(str(limit), "limit", _LEAST_LIMIT)]))
@@ -178,11 +179,21 @@ def _parse(own: Own, statement: Any, parameters: Any) -> Any:
 
 
 def _write_by_statement(own: Own, table: Document, *more: Any) -> Any:
-    """Carry out a statement that writes, which sets the table of its call."""
+    """Carry out a statement that writes, which sets the table of its call.
+
+    An INSERT of an item that is there is charged for that item (recorded: radkawar/stackd 9dc356f,
+    dynamodb/partiql_failure_metrics).
+    """
     call = CURRENT.get()
-    if call is not None:
-        call.table = table
-    return own(table, *more)
+    if call is None:
+        return own(table, *more)
+    call.table = table
+    answer = own(table, *more)
+    if answer[0] != OK and b'"DuplicateItemException"' in answer[2]:
+        item = more[0]["item"]
+        there = ministack.find_item(table, item.get("M", item))
+        call.write(table, there, there)
+    return answer
 
 
 def _replicate(own: Own, *arguments: Any) -> Any:

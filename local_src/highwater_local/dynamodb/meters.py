@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
 from highwater.core.throttles import ThrottleCause
-from highwater_lab.physics import KeyDistribution, OnDemandThroughput, Partitions, Provisioned
+from highwater_lab.physics import QUANTA_PER_UNIT, KeyDistribution, OnDemandThroughput, Partitions, Provisioned
 from highwater_lab.physics.partitions import PARTITION_QUANTA
 from highwater_lab.physics.throughput import PEAK_AGE_MINUTES
 from highwater_lab.services.update_table import CapacityControl, ChangeKind
@@ -97,15 +98,20 @@ class ThroughputMeter:
         """Return the units provisioned in that second; 0 on demand and before the table existed."""
         return next((units for at, units in reversed(self._changes) if at <= second), 0)
 
-    def refusal(self, amount: int, key_hash: int) -> ThrottleCause | None:
-        """Return the cause with which *amount* would be throttled now, `None` if it would be admitted.
+    def refusal(self, parts: Iterable[tuple[int, int]]) -> ThrottleCause | None:
+        """Return the cause with which a request would be throttled now, `None` if it would be admitted.
 
-        A request for more than the capacity of a full bucket, or of a partition, is admitted if nothing was taken yet.
+        *parts* are amounts and hashes of keys, which are admitted together. A request for more than the capacity of a
+        full bucket, or of a partition, is admitted if nothing was taken yet.
         """
-        place = self._partitions.find(key_hash)
-        taken = self._by_partition[place]
-        if taken and taken + amount > PARTITION_QUANTA[self.dimension]:
-            return ThrottleCause.KEY_RANGE
+        by_place: Counter[int] = Counter()
+        for amount, key_hash in parts:
+            by_place[self._partitions.find(key_hash)] += amount
+        for place, asked in by_place.items():
+            taken = self._by_partition[place]
+            if taken and taken + asked > PARTITION_QUANTA[self.dimension]:
+                return ThrottleCause.KEY_RANGE
+        amount = by_place.total()
         if isinstance(self.throughput, OnDemandThroughput):
             most, cause = self.throughput.room()
             return cause if self._spent and self._spent + amount > most else None
@@ -184,11 +190,10 @@ class _ResourceMeters:
 
 @dataclass(frozen=True, slots=True)
 class ModeSwitch:
-    """A switch of the billing mode in progress: when it takes effect, and the mode and its summary until then."""
+    """A switch of the billing mode in progress: when it takes effect, and the mode until then."""
 
     at: int
     is_on_demand: bool
-    summary: Document
 
 
 class TableMeters:
@@ -198,7 +203,9 @@ class TableMeters:
         begun: The second in which measuring began.
         published: The last minute published to CloudWatch.
         throttled_requests: Throttled requests, by minute and operation.
-        was_on_demand: Whether the table was ever on demand.
+        was_on_demand: Whether the table was ever on demand, or is being switched to it.
+        has_returned: Whether it was ever switched to provisioned capacity, which takes longer the first time.
+        switches: When switches to on-demand took effect or will, the table's creation included if it was on demand.
         switch: The switch of the billing mode that is in progress.
         built: The time at which each added index is built.
         active_from: When the table, which counts as deployed, is no longer being created.
@@ -211,6 +218,8 @@ class TableMeters:
         self._resources: dict[str | None, _ResourceMeters] = {}
         self.throttled_requests: dict[int, dict[str, int]] = {}
         self.was_on_demand = is_on_demand(table)
+        self.has_returned = False
+        self.switches = [second] if self.was_on_demand else []
         self.switch: ModeSwitch | None = None
         self.built: dict[str, int] = {}
         self.active_from = 0
@@ -226,8 +235,14 @@ class TableMeters:
         return next((index for index, at in self.built.items() if second < at), None)
 
     def units(self, index: str | None, second: int) -> dict[Dimension, int]:
-        """Return the provisioned units in effect, 0 on demand."""
+        """Return the provisioned units that DescribeTable shows: those in effect, 0 on demand.
+
+        During a switch of the mode they are those to come (recorded: radkawar/stackd 9dc356f,
+        dynamodb/billing_mode_limits).
+        """
         meters = self.of(index, second)
+        if self.switch is not None:
+            return self._resources[index].control.granted
         if self._resources[index].is_on_demand:
             return dict.fromkeys(Dimension, 0)
         return {dimension: meter.throughput.units for dimension, meter in meters.items()}
@@ -284,42 +299,70 @@ class TableMeters:
         self._resources.pop(index, None)
         self.built.pop(index, None)
 
-    def switch_mode(self, second: int, at: int, summary: Document) -> None:
-        """Make the requested billing mode take effect at *at*; until then DescribeTable returns *summary*."""
-        was_on_demand = summary.get("BillingMode") == "PAY_PER_REQUEST"
-        self.was_on_demand = self.was_on_demand or was_on_demand or is_on_demand(self._table)
+    def switch_mode(self, second: int, at: int) -> None:
+        """Make the requested billing mode take effect at *at*.
+
+        A switch to on-demand is a decrease of each index, even of one that has used up its decreases, and none of the
+        table (recorded: radkawar/stackd 9dc356f, dynamodb/decrease_limits).
+        """
+        self.was_on_demand = True
+        to_on_demand = is_on_demand(self._table)
+        if to_on_demand:
+            self.switches.append(at)
         if at > second:
-            self.switch = ModeSwitch(at, was_on_demand, summary)
+            self.switch = ModeSwitch(at, not to_on_demand)
         for index, resource in self._resources.items():
-            if is_on_demand(self._table):
-                resource.control.restart(second, at, _NOTHING)
+            control = resource.control
+            increased = control.last_increase
+            if to_on_demand:
+                control.restart(second, at, _NOTHING)
                 # the mark remains when the table switches back
-                resource.control.raise_mark(at, _WARM)
+                control.raise_mark(at, _WARM)
+                if index is not None:
+                    control.budget = control.budget.after(datetime.fromtimestamp(second, UTC))
+                    control.decreases += 1
             else:
                 record = resource_of(self._table, index) or {}
-                resource.control.restart(second, at, units_of(record.get("ProvisionedThroughput")))
+                control.restart(second, at, units_of(record.get("ProvisionedThroughput")))
+                if index is None:
+                    control.last_increase = increased
 
-    def refusals(self, charge: Charge, hashes: Mapping[str | None, int], second: int) -> list[Refusal]:
-        """Return the resources that would throttle *charge* now; *hashes* are of the keys, by index and `None`."""
+    def refusals(self, charges: Iterable[tuple[Charge, Mapping[str | None, int]]], second: int) -> list[Refusal]:
+        """Return the resources that would throttle these charges together now; with each, the hashes of its keys.
+
+        *hashes* are by index and `None`. An exhausted index also refuses a write that leaves it as it is (recorded:
+        radkawar/stackd 9dc356f, dynamodb/write_throttling).
+        """
+        asked: dict[tuple[str | None, Dimension], list[tuple[int, int]]] = {}
+        for charge, hashes in charges:
+            for index, amount in _parts(charge):
+                part = (amount or QUANTA_PER_UNIT, hashes.get(index, hashes[None]))
+                asked.setdefault((index, charge.dimension), []).append(part)
         found = []
-        for index, amount in _parts(charge):
-            meter = self.of(index, second)[charge.dimension]
-            cause = meter.refusal(amount, hashes.get(index, hashes[None]))
+        for (index, dimension), parts in asked.items():
+            cause = self.of(index, second)[dimension].refusal(parts)
             if cause is not None:
-                found.append(Refusal(index, charge.dimension, cause, self._resources[index].is_on_demand))
+                found.append(Refusal(index, dimension, cause, self._resources[index].is_on_demand))
         return found
 
     def spend(self, charge: Charge, hashes: Mapping[str | None, int], second: int) -> None:
         """Consume each resource's part of *charge*."""
         for index, amount in _parts(charge):
-            self.of(index, second)[charge.dimension].spend(amount, hashes.get(index, hashes[None]))
+            if amount:
+                self.of(index, second)[charge.dimension].spend(amount, hashes.get(index, hashes[None]))
 
-    def refuse(self, refusals: list[Refusal], charge: Charge, hashes: Mapping[str | None, int], second: int) -> None:
+    def refuse(
+        self, refusals: list[Refusal], charges: Iterable[tuple[Charge, Mapping[str | None, int]]], second: int
+    ) -> None:
         """Record a throttled request for the resources that throttled it."""
-        parts = dict(_parts(charge))
+        asked: dict[tuple[str | None, Dimension], tuple[int, int]] = {}
+        for charge, hashes in charges:
+            for index, amount in _parts(charge):
+                before, _ = asked.get((index, charge.dimension), (0, 0))
+                asked[index, charge.dimension] = before + amount, hashes.get(index, hashes[None])
         for refusal in refusals:
-            meter = self.of(refusal.index, second)[charge.dimension]
-            meter.refuse(refusal.cause, parts[refusal.index], hashes.get(refusal.index, hashes[None]))
+            meter = self.of(refusal.index, second)[refusal.dimension]
+            meter.refuse(refusal.cause, *asked[refusal.index, refusal.dimension])
 
     def count_throttled_request(self, operation: str, second: int) -> None:
         """Count a throttled request."""

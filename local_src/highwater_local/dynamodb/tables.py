@@ -16,7 +16,16 @@ from highwater_lab.services.timing import Timing
 from highwater_lab.services.update_table import CapacityControl, Refused
 from highwater_local import ministack
 from highwater_local.autoscaling.records import ServiceError, TargetKey, invalid
-from highwater_local.dynamodb.call import meters_of
+from highwater_local.dynamodb.call import forget_meters, meters_of
+from highwater_local.dynamodb.modes import (
+    clear_maxima,
+    maximum_refusal,
+    missing_capacity_refusal,
+    set_maxima,
+    summary_of,
+    switch_refusal,
+    update_maxima,
+)
 from highwater_local.dynamodb.resources import (
     UNITS,
     WARM,
@@ -60,7 +69,10 @@ def refusal_of(table: Document, request: Document, second: int, *, may_wait: boo
         return refused
     if not may_wait and (in_use := _change_refusal(table, request, second)) is not None:
         return in_use
-    if not may_wait and (unnamed := _unnamed_capacity(table, request)) is not None:
+    if (limited := switch_refusal(table, meters_of(table), request, second)) is not None:
+        return limited
+    unnamed = None if may_wait else _unnamed_capacity(table, request) or missing_capacity_refusal(request)
+    if unnamed is not None:
         return unnamed
     has_capacity = request.get("BillingMode") == "PROVISIONED" or not is_on_demand(table)
     for index, wanted, warm in changes_of(table, request):
@@ -134,8 +146,8 @@ def _change_refusal(table: Document, request: Document, second: int) -> ServiceE
 
 
 def _unnamed_capacity(table: Document, request: Document) -> ServiceError | None:
-    """Reject a switch to provisioned capacity without the units of the table and of each index."""
-    if request.get("BillingMode") != "PROVISIONED" or not is_on_demand(table):
+    """Reject a switch to provisioned capacity without the units of a table with indexes, and of each of these."""
+    if request.get("BillingMode") != "PROVISIONED" or not is_on_demand(table) or not indexes_of(table):
         return None
     named = {index for index, wanted, _ in changes_of(table, request) if wanted is not None}
     if named.issuperset({None, *indexes_of(table)}):
@@ -283,6 +295,10 @@ class Tables:
             return None
         return meters_of(table).control(key.index, self._second()).granted[key.dimension]
 
+    def granted(self, name: str, index: str | None) -> dict[Dimension, int]:
+        """Return the units of a table (`None`) or its index after all changes in progress."""
+        return dict(meters_of(ministack.tables()[name]).control(index, self._second()).granted)
+
     def set_capacity(self, key: TargetKey, units: int) -> None:
         """Change one dimension by UpdateTable, which requires both; raises `ServiceError` if it is rejected."""
         table = ministack.tables().get(key.table)
@@ -324,23 +340,78 @@ class Tables:
         wanted = [(request, "table"), *((index, "index") for index in request.get("GlobalSecondaryIndexes") or [])]
         for resource, kind in wanted:
             refusal = above_quota(units_of(resource.get("ProvisionedThroughput")), kind) or projection_refusal(resource)
+            refusal = refusal or maximum_refusal(resource, resource.get("IndexName"))
             if refusal is not None:
                 return _refused(refusal)
         answer = self._create(request)
-        if answer[0] < 400:
-            self.raise_marks(request["TableName"], request)
-        return answer
+        if answer[0] >= 400:
+            return answer
+        set_maxima(ministack.tables()[request["TableName"]], request.get("OnDemandThroughput"))
+        self.raise_marks(request["TableName"], request)
+        return _described(self.describe(request["TableName"]))
 
     def update(self, request: Document, *, by_autoscaling: bool = False) -> Answer:
         """UpdateTable: rejected, or accepted; an accepted change takes effect after AWS's usual time.
 
-        Until a new index is built, the capacity of the table and its indexes cannot be changed.
+        Until a new index is built, the capacity of the table and its indexes cannot be changed. A change of a global
+        table, except by auto scaling, is passed on to its other regions.
         """
+        before = ministack.replica_regions(request.get("TableName"))
+        answer = self._update_here(request, by_autoscaling=by_autoscaling)
+        if answer[0] < 400 and not by_autoscaling:
+            for region in ministack.replica_regions(request.get("TableName")):
+                with ministack.request_scope(ministack.get_account_id(), region):
+                    table = ministack.find_table(request["TableName"])
+                    if table is not None and region not in before:
+                        # MiniStack has copied the meters of the table that it copied
+                        forget_meters(table)
+                    elif table is not None:
+                        self._pass_on(table, request)
+        return answer
+
+    def _pass_on(self, replica: Document, request: Document) -> None:
+        """Change a replica as another region was changed.
+
+        Units that are named are set in every region, also if they were so in the region that was called: reads of
+        other regions that differed are lost (recorded: radkawar/stackd 9dc356f, dynamodb/global_tables_scaling). A
+        service names the units of one region, and so changes that one alone.
+        """
+        second, meters = self._second(), meters_of(replica)
+        is_switch = "BillingMode" in request and (request["BillingMode"] == "PAY_PER_REQUEST") is not is_on_demand(
+            replica
+        )
+        passed: Document = {"BillingMode": request["BillingMode"]} if is_switch else {}
+        updates = []
+        for index, wanted, _ in changes_of(replica, request):
+            is_same = wanted is None or units_of(wanted) == meters.control(index, second).granted
+            if is_same or (self._waits.get() and not is_switch):
+                continue
+            if index is None:
+                passed["ProvisionedThroughput"] = wanted
+            else:
+                updates.append({"Update": {"IndexName": index, "ProvisionedThroughput": wanted}})
+        there = indexes_of(replica)
+        for update in request.get("GlobalSecondaryIndexUpdates") or []:
+            created, deleted = update.get("Create"), update.get("Delete")
+            if created is not None and created["IndexName"] not in there:
+                updates.append({"Create": created})
+                passed["AttributeDefinitions"] = request.get("AttributeDefinitions") or []
+            if deleted is not None and deleted["IndexName"] in there:
+                updates.append({"Delete": deleted})
+        if updates:
+            passed["GlobalSecondaryIndexUpdates"] = updates
+        if passed:
+            with self.waiting():
+                self._update_here({"TableName": replica["TableName"], **passed}, by_autoscaling=False)
+
+    def _update_here(self, request: Document, *, by_autoscaling: bool) -> Answer:
+        """Carry out an UpdateTable in the present region."""
         table = ministack.find_table(request.get("TableName"))
         if table is None:
             return self._update(request)
         updates = request.get("GlobalSecondaryIndexUpdates") or []
-        wrong = (projection_refusal(update["Create"]) for update in updates if "Create" in update)
+        added = [update["Create"] for update in updates if "Create" in update]
+        wrong = (projection_refusal(index) or maximum_refusal(index, index.get("IndexName")) for index in added)
         refusal = index_name_refusal(request) or next((each for each in wrong if each is not None), None)
         refusal = refusal or refusal_of(table, request, self._second(), may_wait=self._waits.get())
         if refusal is not None:
@@ -349,7 +420,7 @@ class Tables:
         # advance the meters with the old capacity before it changes
         second, meters = self._second(), meters_of(table)
         list(meters.each(second))
-        was_on_demand, summary = is_on_demand(table), dict(table.get("BillingModeSummary") or {})
+        was_on_demand = is_on_demand(table)
         before: Document = copy.deepcopy({name: table[name] for name in _CHANGEABLE if name in table})
         # meters must not be read between a change in MiniStack and passing it to the controls
         ministack.describe_table.replace(self._describe)
@@ -363,8 +434,9 @@ class Tables:
                 table.pop(name, None)
             table.update(before)
             return answer
+        update_maxima(table, before, request)
         if is_on_demand(table) is not was_on_demand:
-            self._switch_mode(table, summary, second)
+            self._switch_mode(table, second)
         pace = self._timing.pace(by_autoscaling=by_autoscaling)
         for index, wanted, warm in changes:
             control = meters.control(index, second)
@@ -374,8 +446,7 @@ class Tables:
             if warm is not None:
                 control.warm_up(second, warmth_of(warm), self._timing.warming_pace)
         self._follow_indexes(table, request)
-        described: Answer = ministack.json_answer({"TableDescription": self.describe(table["TableName"])})
-        return described
+        return _described(self.describe(table["TableName"]))
 
     def delete(self, request: Document) -> Answer:
         """DeleteTable, rejected while capacity is being changed."""
@@ -389,9 +460,9 @@ class Tables:
         """Return DescribeTable's description with decreases, times and warm throughput."""
         description = self._describe(name)
         table = ministack.tables()[name]
-        switch = meters_of(table).switch if meters_of(table).is_changing(None, self._second()) else None
-        if switch is not None:
-            description["BillingModeSummary"] = switch.summary or {"BillingMode": "PROVISIONED"}
+        summary = summary_of(table, meters_of(table), self._second())
+        description.pop("BillingModeSummary", None)
+        description |= {} if summary is None else {"BillingModeSummary": summary}
         sizes = sizes_of(table)
         description["TableSizeBytes"] = sizes[None].size_bytes
         self._adorn(description, table, None)
@@ -431,14 +502,16 @@ class Tables:
                 self.raise_warm(table["TableName"], created["IndexName"], created.get("WarmThroughput") or {})
                 meters_of(table).built[created["IndexName"]] = self._second() + self._timing.index_build
 
-    def _switch_mode(self, table: Document, summary: Document, second: int) -> None:
+    def _switch_mode(self, table: Document, second: int) -> None:
         """Switch the billing mode, which takes effect after AWS's usual time."""
         meters, timing = meters_of(table), self._timing
         if is_on_demand(table):
             takes = timing.to_on_demand_again if meters.was_on_demand else timing.to_on_demand
         else:
-            takes = timing.to_provisioned
-        meters.switch_mode(second, second + takes, summary)
+            takes = timing.to_provisioned_again if meters.has_returned else timing.to_provisioned
+            meters.has_returned = True
+            clear_maxima(table)
+        meters.switch_mode(second, second + takes)
 
     def _adorn(self, description: Document, table: Document, index: str | None) -> None:
         second, meters = self._second(), meters_of(table)
@@ -460,6 +533,11 @@ class Tables:
 
     def _second(self) -> int:
         return int(self._now().timestamp())
+
+
+def _described(description: Document) -> Answer:
+    answer: Answer = ministack.json_answer({"TableDescription": description})
+    return answer
 
 
 def _refused(refusal: ServiceError) -> Answer:
