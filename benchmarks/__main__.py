@@ -45,6 +45,12 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
     "scoreboard": _module(
         "scoreboard", "every policy over every trace; writes docs/benchmarks.md", "10 minutes", _TRACES
     ),
+    "worlds": _module(
+        "worlds",
+        "the scaler where AWS differs from what is taken to be true; writes docs/worlds.md",
+        "an hour; goes on where it was stopped",
+        f'{_TRACES}, ARGS="--days 7 --world burst"',
+    ),
     "simulate": _module("simulate", "speed and memory of the simulator", "3 minutes", 'ARGS="--tables 100"'),
     "recommend": _module(
         "simulate --recommend", "seconds of recommend for 14 days of six targets, and its table-months", "2 minutes"

@@ -26,9 +26,9 @@ from typing import Final
 from rich.console import Console
 from rich.progress import track
 
+from highwater.core.tracking import TargetTracking
 from highwater_lab.audit import Judgement, LiveTable, Question, judge
 from highwater_lab.local import LocalCloud
-from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.prices import load_prices
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic, Usage

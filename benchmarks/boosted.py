@@ -9,9 +9,9 @@ from typing import Final
 
 from highwater.core import Dimension
 from highwater.core.boosts import Lease, units_for_rate
+from highwater.core.tracking import TargetTracking
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.policies.declared import Declared
-from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run, TableSetup, simulate
 from highwater_lab.traffic import Stream, Traffic

@@ -19,12 +19,12 @@ from typing import Final
 
 from highwater.core import Dimension
 from highwater.core.pacing import Start
+from highwater.core.tracking import TargetTracking
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
 from highwater_lab.rehearse import PlannedJob
 from highwater_lab.rehearse.jobs import boosts_of, jobs_of, leases_of
 from highwater_lab.report.picture import write_run
-from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.schedules import At
 from highwater_lab.simulation import ResourceSetup, Run, ScheduledChange, TableSetup, TargetSetup, simulate
 from highwater_lab.traffic import Traffic, scenario

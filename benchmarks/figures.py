@@ -22,13 +22,13 @@ from rich.console import Console
 
 from highwater.core import Dimension
 from highwater.core.boosts import Lease
+from highwater.core.tracking import TargetTracking
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
 from highwater_lab.rehearse import Rehearsal, rehearse
 from highwater_lab.report.page import write_page
 from highwater_lab.report.picture import write_run
 from highwater_lab.report.terminal import print_rehearsal
-from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.schedules import At
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import ResourceSetup, Run, ScheduledChange, TableSetup, TargetSetup, simulate
@@ -125,8 +125,9 @@ _ALL: Final = (
         None,
         "no throttles for four minutes, then two minutes with throttles; 26,000 provisioned six minutes after the "
         "jump, lowered again about 15 minutes after the surge",
-        "The burst bucket lasts for 3.5 minutes and capacity rises after 5. The article's minutes are read from a "
-        "chart.",
+        "The burst bucket lasts for 3.5 minutes, and capacity rises in the fifth minute, so that two minutes throttle. "
+        "CloudWatch shows provisioned capacity every five minutes, and 85 seconds or more old, so its six minutes are "
+        "at most four and a half.",
     ),
     Figure(
         3,
@@ -135,9 +136,8 @@ _ALL: Final = (
         9_000,
         None,
         "no throttles; auto scaling raised capacity seven minutes after the jump",
-        "Seven minutes at 18,000 need more burst capacity than 300 seconds of 9,000 units. Either DynamoDB gave more "
-        "than it documents, or the mean was lower. The scenario has a mean of 17,000, and capacity rises after five "
-        "minutes.",
+        "Seven minutes in a chart of provisioned capacity are at most five and a half, as its datapoints are 85 s "
+        "or more old. The scenario has a mean of 17,000, and capacity rises in the fifth minute.",
     ),
     Figure(4, "the same jump on demand", None, 1, None, "no throttles of the table", "As reported."),
     Figure(

@@ -43,7 +43,7 @@ MOST_SWITCHES: Final = 4
 # more than the first switch to on-demand takes (129 to 172 s), so that a window's first minute is served by it
 LEAD_SECONDS: Final = 180
 # the parts of the hour before a window and of the hour after it that are billed on demand
-_BEFORE, _AFTER = LEAD_SECONDS / 3600, Timing().to_provisioned / 3600
+_BEFORE, _AFTER = LEAD_SECONDS / 3600, Timing().to_provisioned_again / 3600
 # A gain below this share of the cost is none: the schedules were chosen in hindsight
 WORTH_PERCENT: Final = 5
 

@@ -8,7 +8,6 @@ that boosts the table two minutes before, for half an hour.
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -83,15 +82,9 @@ def show(timing: Timing) -> None:
 
 
 def main() -> int:
-    """Print two tables: with the default delay of auto scaling's changes, and with that of its activities."""
-    default = Timing()
+    """Print the table."""
     print("seconds from the jump to the last throttle, throttled share of the demand after the jump")
-    print(f"\nwith capacity {default.autoscaling_update} s after auto scaling's call, the simulator's default")
-    show(default)
-    print(f"\nwith capacity {ACTIVITY_SECONDS} s after it, if it were there only when the activity ends")
-    sooner = ACTIVITY_SECONDS - default.autoscaling_update
-    reaction = default.autoscaling_reaction - sooner
-    show(replace(default, autoscaling_update=ACTIVITY_SECONDS, autoscaling_reaction=reaction))
+    show(Timing())
     return 0
 
 

@@ -16,10 +16,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from highwater.core import Dimension
+from highwater.core.tracking import TargetTracking
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.load import Load, LoadReport
 from highwater_lab.policies.catalogue import run_policy
-from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic

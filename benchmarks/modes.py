@@ -91,7 +91,7 @@ class SwitchedTable(SimulatedTable):
         super().__init__(setup, traffic, timing.heat_split_minutes)
         self.requested = dict.fromkeys(Dimension, 0)
         self._timing = timing
-        self._has_switched = False
+        self._has_switched = self._has_returned = False
         self._control = self.controls[None]
         self._tracking = [target.tracking for target in self.targets]
 
@@ -124,7 +124,8 @@ class SwitchedTable(SimulatedTable):
                 busiest = max(target.consumed[max(0, end - _RECENT_MINUTES) : end], default=0)
                 wanted = -(-busiest * 100 // (60 * QUANTA_PER_UNIT * tracking.target_percent))
                 units[target.dimension] = min(max(wanted, target.floor, 1), target.ceiling)
-        takes = self._timing.to_provisioned
+        takes = self._timing.to_provisioned_again if self._has_returned else self._timing.to_provisioned
+        self._has_returned = True
         self._control.restart(self.base + at, self.base + at + takes, units)
         self.at(at + takes, self._serve_provisioned)
 
@@ -165,7 +166,7 @@ def run_hours(setup: TableSetup, traffic: Traffic, windows: Sequence[range]) -> 
         table.at(max(0, first_hour + window.start * 3600 - LEAD_SECONDS), table.to_on_demand)
         table.at(first_hour + window.stop * 3600, table.to_provisioned)
     for minute in range(traffic.minutes):
-        autoscaling.plan_watch(minute)
+        autoscaling.plan_alarms(minute)
         table.serve_minute(minute)
         table.end_minute(minute)
     cost = bill(

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Final
 
 from highwater.core import Dimension
+from highwater.core.tracking import TargetTracking
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.policies import catalogue
-from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.update_table import Refused
 from highwater_lab.simulation import Run, TableSetup, simulate
 from highwater_lab.simulation.policy import Calls, Policy, PolicyResource, PolicyTarget, Seen
@@ -315,7 +315,7 @@ class Trek10(JointPoller):
         consumed = max(_consumed(target, 5), default=0)
         if consumed >= 0.8 * target.units:
             return _clamp(target, max(target.units, consumed) + _PADDING)
-        if now % _DOWN_EVERY == 0 and now - (resource.last_increase or 0) >= 1_800:
+        if now % _DOWN_EVERY < 60 and now - (resource.last_increase or 0) >= 1_800:
             return min(target.units, _clamp(target, max(_consumed(target, 30), default=0) / 0.8 - _PADDING))
         return target.units
 

@@ -26,9 +26,9 @@ from rich.console import Console
 from rich.progress import track
 
 from highwater.core import Dimension
+from highwater.core.tracking import TargetTracking
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.recommend import recommend
-from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic
 

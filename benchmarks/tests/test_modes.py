@@ -94,12 +94,12 @@ def test_switches_take_their_time_and_each_mode_is_billed_until_they_end() -> No
     assert list(write.capacity) == [
         (0, 300),
         (four - 180 + 150, 0),
-        (four + 2 * 3600 + 77, 300),
+        (four + 2 * 3600 + 113, 300),
         (eight - 180 + 5, 0),
-        (eight + 3600 + 77, 300),
+        (eight + 3600 + 7, 300),
     ]
     # 2 to 11 o'clock
     assert write.hour_peaks == (300, 300, 0, 0, 300, 300, 0, 300, 300)
-    requested = 210 * (30 + 2 * 3600 + 77 + 175 + 3600 + 77)
+    requested = 210 * (30 + 2 * 3600 + 113 + 175 + 3600 + 7)
     assert run.bill.on_demand == requested * 0.625 / 1e6
     assert run.throttled_units == 0

@@ -25,20 +25,20 @@ def _fixed_start(units: int, low: int = 1, high: int = 40_000) -> TableSetup:
 
 def test_dynamic_dynamodb_goes_up_by_half_ten_minutes_late() -> None:
     run = run_policy("dynamic-dynamodb", _fixed_start(100), writes(*[95] * 30))
-    # at 15:00 it sees the first five minutes: 95 % of 100
-    assert _changes(run)[0] == (15 * 60 + 2, 150)
+    # at 15:15 it sees the first five minutes: 95 % of 100
+    assert _changes(run)[0] == (15 * 60 + 17, 150)
 
 
 def test_dynamic_dynamodb_goes_down_by_half_and_not_when_idle() -> None:
     run = run_policy("dynamic-dynamodb", _fixed_start(1_000), writes(*[29] * 16))
-    assert _changes(run) == [(15 * 60 + 2, 500)]
+    assert _changes(run) == [(15 * 60 + 17, 500)]
     assert _changes(run_policy("dynamic-dynamodb", _fixed_start(1_000), writes(*[0] * 30))) == []
 
 
 def test_dynamodb_lambda_autoscale_adds_what_throttled() -> None:
     run = run_policy("dynamodb-lambda-autoscale", _fixed_start(100), writes(*[76] * 12))
     at, units = _changes(run)[0]
-    assert (at, units) == (4 * 60 + 2, 130), "76 is above 75 %: 1.3 times what there is"
+    assert (at, units) == (3 * 60 + 17, 130), "76 is above 75 %: 1.3 times what there is"
     throttling = run_policy("dynamodb-lambda-autoscale", _fixed_start(10), writes(*[5] * 3, *[2_000] * 10))
     first = _changes(throttling)[0]
     assert first[1] > 13 * 10, "0.7 of each minute's throttles on top"
@@ -46,8 +46,8 @@ def test_dynamodb_lambda_autoscale_adds_what_throttled() -> None:
 
 def test_dynamodb_lambda_autoscale_spreads_four_decreases_over_the_day() -> None:
     midnight = datetime(2026, 11, 3, tzinfo=UTC)
-    # each hour half as much
-    rates = [units for hour in range(24) for units in [max(1, 20_000 >> hour)] * 60]
+    # each hour two thirds as much
+    rates = [units for hour in range(24) for units in [20_000 * 2**hour // 3**hour] * 60]
     run = run_policy("dynamodb-lambda-autoscale", _fixed_start(30_000), writes(*rates, start=midnight))
     falls = [event.at for event in run.events if event.kind is EventKind.SCALE_IN]
     assert run.decreases == len(falls) == 4
@@ -81,11 +81,11 @@ def test_its_python_port_lowers_once_an_hour_by_itself() -> None:
 
 def test_trek10_adds_ten_and_lowers_every_six_hours() -> None:
     run = run_policy("trek10", _fixed_start(100), writes(*[85] * 10))
-    assert _changes(run)[0] == (4 * 60 + 2, 110)
+    assert _changes(run)[0] == (3 * 60 + 17, 110)
     late = datetime(2026, 11, 3, 11, tzinfo=UTC)
     run = run_policy("trek10", _fixed_start(1_000), writes(*[400] * 90, start=late))
     # 400 / 0.8 - 10 at noon, which is full again to 80 %
-    assert _changes(run)[:2] == [(3_602, 490), (3_662, 500)]
+    assert _changes(run)[:2] == [(3_617, 490), (3_677, 500)]
 
 
 def test_sprkem_keeps_five_units_ahead() -> None:
@@ -98,14 +98,14 @@ def test_sprkem_keeps_five_units_ahead() -> None:
 def test_throttle_aware_lambda_takes_steps_while_it_throttles() -> None:
     run = run_policy("throttle-aware-lambda", _fixed_start(100), writes(*[3_000] * 26))
     # the bucket is gone after ten seconds, the rest of the minute throttles far more than a thousand
-    assert _changes(run)[0] == (302, 1_100)
+    assert _changes(run)[0] == (317, 1_100)
     calm = run_policy("throttle-aware-lambda", _fixed_start(1_000), writes(*[400] * 26))
     assert _changes(calm)[0][1] == 500, "400 at 80 %"
 
 
 def test_step_cron_adds_a_fifth_by_day_and_goes_back_at_night() -> None:
     run = run_policy("step-cron", _fixed_start(100), writes(*[85] * 40, start=NOON))
-    assert _changes(run)[0] == (15 * 60 + 2, 120)
+    assert _changes(run)[0] == (15 * 60 + 17, 120)
     evening = datetime(2026, 11, 3, 23, tzinfo=UTC)
     run = run_policy("step-cron", _fixed_start(100), writes(*[85] * 30, *[10] * 90, start=evening))
     assert [units for _, units in _changes(run)] == [120, 100]

@@ -79,8 +79,9 @@ class BoostWakes(Construct):
         self._stack = cdk.Stack.of(self)
         self.group_name = unique_name(self, most_characters=_LONGEST_GROUP_NAME)
         scheduler.CfnScheduleGroup(self, "Group", name=self.group_name)
-        may = [invoking(function.function_arn)]
-        self.role = role_for(self, "Role", _PRINCIPAL, "lets schedules run the coordinator while a boost is live", may)
+        self.role = role_for(self, "Role", _PRINCIPAL, "lets schedules run the coordinator while a boost is live")
+        # a resource of its own, because the function knows the role
+        self.role.add_to_policy(invoking(function.function_arn))
         acknowledge(self.role, role_rules(self._stack))
 
     def permissions(self) -> list[iam.PolicyStatement]:

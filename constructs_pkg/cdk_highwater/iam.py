@@ -73,7 +73,7 @@ def invoking(function_arn: str) -> iam.PolicyStatement:
 
 
 def role_for(
-    scope: Construct, id: str, service: str, description: str, statements: Sequence[iam.PolicyStatement]
+    scope: Construct, id: str, service: str, description: str, statements: Sequence[iam.PolicyStatement] = ()
 ) -> iam.Role:
     """Create the role that a service of AWS takes on, for the account of the stack only.
 
@@ -86,7 +86,7 @@ def role_for(
         id,
         assumed_by=principal,
         description=f"Highwater: {description}",
-        inline_policies={"Policy": iam.PolicyDocument(statements=statements)},
+        inline_policies={"Policy": iam.PolicyDocument(statements=statements)} if statements else None,
     )
 
 

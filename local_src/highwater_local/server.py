@@ -19,7 +19,6 @@ import time
 import zlib
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
 from datetime import datetime
 from email.utils import format_datetime
 from pathlib import Path
@@ -51,9 +50,6 @@ from highwater_local.strict.request import AUTOSCALING_PREFIX, CheckedRequest
 from highwater_local.strict.roles import apply_boundaries, check_roles_of_functions, limit_policies
 from highwater_local.timeline import Agenda, Timeline
 
-# From auto scaling's call to the new capacity, 1.7 s (recorded: radkawar/stackd 9dc356f,
-# applicationautoscaling/dynamodb_maintenance), in whole seconds
-_UPDATE = 2
 _NO_OBJECT = {"__type": "SerializationException", "message": "the request is no JSON object"}
 _CLOCKED_PREFIXES = (AUTOSCALING_PREFIX, "DynamoDB_")
 # returns the rejection of a request, `None` for a request that it does not reject
@@ -76,7 +72,7 @@ class LocalAws:
         is_express: bool = False,
     ) -> None:
         self.clock = clock
-        timing = Timing.instant_updates() if has_instant_updates else replace(Timing(), autoscaling_update=_UPDATE)
+        timing = Timing.instant_updates() if has_instant_updates else Timing()
         self._tables = Tables(self.clock.now, timing)
         self._autoscaling: dict[tuple[str, str], AutoScaling] = {}
         self._is_instant = has_instant_updates

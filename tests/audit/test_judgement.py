@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from highwater.core import Dimension
+from highwater.core.tracking import TargetTracking
 from highwater_lab.audit import AuditFinding, Kind, LiveTable, Question, judge
-from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.prices import load_prices
 from highwater_lab.simulation import KeyAttribute, Keys, KnownTable, ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic, Usage

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cdk_cli import ROOT
 from tests.command import Command
 from tests.template.plans import plan, resource, saved
 from tests.template.plans import table as planned_table
 
-STACK = {"Type": "AWS::CloudFormation::Stack", "Properties": {"TemplateURL": "https://example.com/1.yaml"}}
 STACK_SAID = "More (AWS::CloudFormation::Stack) is a stack whose template is not here, and may make tables"
 FLOOR_SAID = "Floor (Custom::Floor) is not read, and may scale Orders"
 TWICE_SAID = (
     "Twice (AWS::ApplicationAutoScaling::ScalableTarget) is a second scalable target for writes of the table, beside "
-    "Writes: AWS has one, which both change and the deletion of either removes; keep one"
+    "Writes: CloudFormation refuses the second; keep one"
 )
 KEPT = "whether the limits are kept is not known"
 TRAFFIC = "bin_60s,table,writes\n0,Orders,300\n0,Carts,240\n1,Orders,360\n1,Carts,180\n"
@@ -42,6 +43,14 @@ def _target(low: int) -> dict[str, Any]:
         "MaxCapacity": 70,
     }
     return {"Type": "AWS::ApplicationAutoScaling::ScalableTarget", "Properties": properties}
+
+
+def _stack(number: int) -> dict[str, Any]:
+    url = f"https://example.com/{number}.yaml"
+    return {"Type": "AWS::CloudFormation::Stack", "Properties": {"TemplateURL": url}}
+
+
+STACK = _stack(1)
 
 
 @pytest.fixture
@@ -89,9 +98,18 @@ def test_remarks_are_said_once_in_text_markdown_page_and_json(command: Command, 
     assert [(each["kind"], each["where"], each["stage"], each["tables"], each["change"]) for each in listed] == [
         ("not read", "Floor (Custom::Floor)", None, ["Orders"], None),
         ("not read", "More (AWS::CloudFormation::Stack)", None, [], None),
-        ("contradiction", "Twice (AWS::ApplicationAutoScaling::ScalableTarget)", None, ["Orders"], None),
+        ("two-targets", "Twice (AWS::ApplicationAutoScaling::ScalableTarget)", None, ["Orders"], None),
     ]
     assert [table["unknown"] for table in document["tables"]] == [None, None]
+
+
+def test_line_that_the_page_of_rehearse_quotes_is_printed(command: Command, app: Path) -> None:
+    instructions = [{"ServiceNamespace": "dynamodb", "ResourceId": {"Fn::Sub": "table/${Orders}"}}]
+    properties = {"ScalingInstructions": instructions}
+    _saved(app, "t.json", Plan={"Type": "AWS::AutoScalingPlans::ScalingPlan", "Properties": properties})
+    quoted = re.findall(r"^> (! .+)$", (ROOT / "docs" / "rehearse.md").read_text(), re.MULTILINE)
+    printed = command("rehearse", "t.json", "--traffic", "traffic.csv").stdout.splitlines()
+    assert [line for line in printed if line.startswith("! ")] == quoted
 
 
 def test_one_table_has_its_remarks_among_its_notes(command: Command, app: Path) -> None:
@@ -120,14 +138,13 @@ def test_app_of_nothing_but_what_is_not_read_is_rehearsed(command: Command, app:
 # -- compared
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "change"),
-    [
-        ({"Floor": _floor(7)}, {"Floor": _floor(9)}, "changed"),
-        ({}, {"Floor": _floor(9)}, "added"),
-        ({"Floor": _floor(7)}, {}, "removed"),
-    ],
-)
+def _changes(name: str, before: dict[str, Any], after: dict[str, Any]) -> list[Any]:
+    """The three ways in which a resource differs between two templates."""
+    old, new = {name: before}, {name: after}
+    return [(old, new, "changed"), ({}, new, "added"), (old, {}, "removed")]
+
+
+@pytest.mark.parametrize(("before", "after", "change"), _changes("Floor", _floor(7), _floor(9)))
 def test_table_that_is_named_by_what_differs_is_unknown_and_limits_are_not_known(
     command: Command, app: Path, before: dict[str, Any], after: dict[str, Any], change: str
 ) -> None:
@@ -143,25 +160,19 @@ def test_table_that_is_named_by_what_differs_is_unknown_and_limits_are_not_known
     for option in ("--max-cost", "--max-throttled", "--max-cost-rise", "--max-throttled-rise"):
         limit = "100" if "throttled" in option else "9999"
         assert _rehearsed(command, option, limit, status=1)["passed"] == ["not-read"]
-    options = ("--against", "before.json", "--traffic", "traffic.csv", "--max-cost", "9999")
+    options = ("--against", "before.json", "--traffic", "traffic.csv", "--max-cost", "9999", "--html", "page.html")
     shown = command("rehearse", "after.json", *options).stdout.splitlines()
     assert shown[-1] == f"✗ {why}; {KEPT}"
-    assert f"! Orders: unknown: {why}." in shown
-    assert f"! {why}." in shown
+    assert [line for line in shown if line.startswith("!")] == [f"! Orders: unknown: {why}."], "once"
+    page = html.unescape((app / "page.html").read_text())
+    assert [page.count(each) for each in (why, f"<p class='note'>Orders: unknown: {why}.</p>")] == [2, 1]
     markdown = command("rehearse", "after.json", *options, "--format", "markdown").stdout.splitlines()
     assert f"- ❌ {why}; {KEPT}" in markdown
     assert markdown[0] == "<!-- highwater:: -->", "a comment is due"
     assert _rehearsed(command, "--fail-on-unknown", status=1)["passed"] == ["unknown"]
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "change"),
-    [
-        ({"More": STACK}, {"More": STACK | {"Properties": {"TemplateURL": "https://example.com/2.yaml"}}}, "changed"),
-        ({}, {"More": STACK}, "added"),
-        ({"More": STACK}, {}, "removed"),
-    ],
-)
+@pytest.mark.parametrize(("before", "after", "change"), _changes("More", STACK, _stack(2)))
 def test_sums_are_not_all_that_differs_where_what_differs_names_no_table(
     command: Command, app: Path, before: dict[str, Any], after: dict[str, Any], change: str
 ) -> None:
@@ -196,13 +207,17 @@ def test_what_is_not_read_but_equal_exceeds_no_limit(command: Command, app: Path
     assert markdown.startswith("<!-- highwater::: unchanged -->\n"), "no comment is due"
 
 
-def test_contradiction_that_is_new_is_said_and_refused_by_aws(command: Command, app: Path) -> None:
+def test_second_target_that_is_new_is_said_once_and_refused_by_aws(command: Command, app: Path) -> None:
     _saved(app, "before.json", Writes=_target(7))
     _saved(app, "after.json", Writes=_target(7), Twice=_target(7))
     document = _rehearsed(command, "--max-cost", "9999", status=1)
-    assert [(each["kind"], each["change"]) for each in document["not_read"]] == [("contradiction", None)]
-    assert [each["consequence"] for each in document["hazards"]] == ["refused"]
-    assert (document["passed"], document["tables"][1]["unknown"]) == ([], None)
+    what, _, fix = TWICE_SAID.rpartition("; ")
+    assert [(each["consequence"], each["what"], each["fix"]) for each in document["hazards"]] == [
+        ("refused", what, fix)
+    ]
+    assert (document["not_read"], document["passed"], document["tables"][1]["unknown"]) == ([], [], None)
+    shown = command("rehearse", "after.json", "--against", "before.json", "--traffic", "traffic.csv").stdout
+    assert (shown.count(TWICE_SAID), shown.splitlines()[0]) == (1, f"✗ Orders: {TWICE_SAID}")
 
 
 def test_what_names_another_table_than_before_makes_both_unknown(command: Command, app: Path) -> None:

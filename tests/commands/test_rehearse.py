@@ -164,6 +164,23 @@ def test_options_that_have_no_meaning_are_refused(command: Command, options: lis
     assert refused(command("rehearse", TWO, "--scenario", "step", *options)) == f"highwater rehearse: {message}"
 
 
+@pytest.mark.parametrize("name", ["rehearse", "simulate", "recommend", "migrate"])
+def test_app_whose_only_table_has_a_false_condition_is_refused_with_that_condition(
+    command: Command, tmp_path: Path, name: str
+) -> None:
+    document = {
+        "Parameters": {"Stage": {"Type": "String", "Default": "dev"}},
+        "Conditions": {"IsProd": {"Fn::Equals": [{"Ref": "Stage"}, "prod"]}},
+        "Resources": {"Orders": {"Type": "AWS::DynamoDB::Table", "Condition": "IsProd"}},
+    }
+    (tmp_path / "t.json").write_text(json.dumps(document))
+    traffic = () if name == "migrate" else ("--scenario", "step")
+    assert refused(command(name, "t.json", *traffic)) == (
+        f"highwater {name}: t.json: no DynamoDB table and no scalable target for one; Orders has the condition IsProd, "
+        "which is false; give its --parameter"
+    )
+
+
 def test_source_of_all_tables_is_told(command: Command) -> None:
     assert refused(command("rehearse", TWO)) == (
         "highwater rehearse: give the traffic with exactly one of --traffic FILE, --scenario NAME and --live"

@@ -211,6 +211,16 @@ def test_command_line_that_cannot_be_is_told_and_loses_nothing(command: Command,
     _is_refused(command, line, message)
 
 
+def test_table_that_is_open_is_asked_for_before_its_traffic(command: Command, inputs: Path) -> None:
+    tables = "".join(f"  {name}:\n{TEMPLATE.partition('  Orders:')[2].lstrip(chr(10))}" for name in ("Orders", "Old"))
+    (inputs / "two.yaml").write_text(f"Resources:\n{tables}")
+    (inputs / "two.csv").write_text("table,minute_index,writes\nA-Orders-XYZ,0,60\nA-Old-XYZ,0,120\n")
+    line = ("simulate", "two.yaml", "--traffic", "two.csv")
+    message = "highwater simulate: 2 tables match: Old, Orders; choose one with --table"
+    assert refused(command(*line)) == message
+    assert refused(command(*line, "--table", "O")) == message
+
+
 def test_search_that_fails_has_written_nothing(command: Command, inputs: Path) -> None:
     done = command("recommend", "--traffic", "in.csv", "--save", "new.csv", "--price-region", "mars")
     assert "prices.json: has no prices of region 'mars', only of af-south-1, " in refused(done)

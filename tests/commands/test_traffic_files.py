@@ -45,7 +45,7 @@ def test_file_is_shown_by_table(command: Command) -> None:
         "units  reads/s  writes/s  peak/s  peak/mean  table",
         "  181     1.01      0.00    2.00        2.0  orders: 1 missing",
         "    7     0.12      0.00    0.12        1.0  carts",
-        "--table NAME shows one of them with its notes; there are 2 in all",
+        "--table NAME shows one of them with its notes; in all 2 notes",
     ]
 
 
@@ -79,7 +79,7 @@ def test_idle_and_unknown_tables_come_last_and_pictures_fit_the_terminal(command
         "7,200,007,980  1,000,000.99      0.12  1,000,001.98        1.0  busy",
         "            0          0.00      0.00          0.00             a-idle: idle",
         "                                                                a-new: unknown",
-        "--table NAME shows one of them with its notes; there are 1 in all",
+        "--table NAME shows one of them with its notes; in all 1 note",
     ]
     shown = command("traffic", "show", "traffic", "--table", "busy", COLUMNS="80").stdout
     assert "…" not in shown

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from highwater.core.pulses import BELIEVED_SECONDS, Hint, Slots, level_after, outlasts, slot_at
+from highwater.core.bucket import BELIEVED_SECONDS, level_after, outlasts
+from highwater.core.pulses import SLOT_SECONDS, Hint, Slots, slot_at
 from tests.core.examples import examples
 
 law = settings(max_examples=examples(300))
@@ -83,10 +84,10 @@ def test_later_slots_are_those_from_one_on() -> None:
 
 
 def test_bucket_fills_with_what_is_left_and_keeps_a_minute() -> None:
-    assert level_after(100, 10, [40]) == 160
-    assert level_after(100, 10, [140, 300]) == 0
-    assert level_after(550, 10, [20]) == 600 == 10 * BELIEVED_SECONDS
-    assert level_after(9_000, 10, []) == 600
+    assert level_after(100, 10, [40], SLOT_SECONDS) == 160
+    assert level_after(100, 10, [140, 300], SLOT_SECONDS) == 0
+    assert level_after(550, 10, [20], SLOT_SECONDS) == 600 == 10 * BELIEVED_SECONDS
+    assert level_after(9_000, 10, [], SLOT_SECONDS) == 600
     assert level_after(60, 10, [480, 660], seconds=60) == 120
 
 
@@ -136,10 +137,10 @@ def test_pulses_come_often_once_the_fleet_nears_its_capacity() -> None:
 @law
 @given(st.integers(0, 200_000), st.integers(1, 4_000), st.lists(_units, max_size=40), st.integers(0, 39), _units)
 def test_more_asked_for_leaves_no_more_tokens(level: int, capacity: int, asked: list[int], at: int, more: int) -> None:
-    after = level_after(level, capacity, asked)
+    after = level_after(level, capacity, asked, SLOT_SECONDS)
     assert 0 <= after <= capacity * BELIEVED_SECONDS
     higher = [units + (more if place == at else 0) for place, units in enumerate(asked)]
-    assert level_after(level, capacity, higher) <= after
+    assert level_after(level, capacity, higher, SLOT_SECONDS) <= after
 
 
 @law

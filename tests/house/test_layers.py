@@ -85,7 +85,11 @@ ALLOWED = {
 }
 CORE = "highwater.core"
 GROUND = {
-    f"{CORE}.{name}" for name in ("budget", "errors", "findings", "limits", "names", "prices", "throttles", "units")
+    f"{CORE}.{name}"
+    for name in (
+        *("bucket", "budget", "errors", "findings", "limits"),
+        *("names", "prices", "throttles", "tracking", "units"),
+    )
 }
 # the core's places from the ground up, and the places that each may import beside the ground and itself
 CORE_ARROWS = {

@@ -8,10 +8,10 @@ import pytest
 
 from benchmarks.local_day import make_tracked_table, run_day
 from highwater.core import Dimension
+from highwater.core.tracking import TargetTracking
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.load import Load, LoadReport
 from highwater_lab.policies.catalogue import run_policy
-from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic
 from tests.local.world import world_of

@@ -13,8 +13,9 @@ from botocore.exceptions import ClientError
 
 from highwater.core import Bounds
 from highwater.core.names import TargetName
+from highwater.core.tracking import TargetTracking
 from highwater_lab.physics import QUANTA_PER_UNIT
-from highwater_lab.services.autoscaling import ScalableTarget, ScheduledChange, TargetTracking
+from highwater_lab.services.autoscaling import ScalableTarget, ScheduledChange
 from highwater_lab.services.schedules import parse_expression
 from tests.memory_aws.tables import Allowed, Document, Table, is_denied, refused
 

@@ -154,7 +154,7 @@ class Stage:
         self.account.surges.setdefault(name, {})[minute] = units
         if throttled:
             self.account.throttles.setdefault(name, {})[minute] = throttled
-        self.advance(4 * MINUTE)
+        self.advance(3 * MINUTE)
 
     def now(self) -> datetime:
         """The time in all regions."""

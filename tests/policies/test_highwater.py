@@ -25,11 +25,11 @@ def test_floor_mode_sets_the_floor_when_the_first_datapoint_is_there() -> None:
     run = run_policy("highwater-floor", table(tracked(low=10, target=70)), writes(*QUIET, *SURGE))
     surge = 60 * 60
     floors = [(at - surge, floor) for at, floor, _ in run.target(WRITE).bounds if at >= surge]
-    # minute 60 is over after 60 s, known after 150 more, and its alarm judged after 10; capacity is there after 5
-    assert floors[0][0] == 220
+    # minute 60 is over after 60 s, known after 120 more, and the scaler runs at second 15; capacity is there after 2
+    assert floors[0][0] == 195
     assert floors[0][1] >= 380
     raised = [(at - surge, units) for at, units in run.target(WRITE).capacity if at >= surge]
-    assert raised[0][0] == 220 + 5
+    assert raised[0][0] == 195 + 2
 
 
 def test_floor_mode_leaves_the_headroom_of_the_target_utilization() -> None:
@@ -58,12 +58,12 @@ def test_direct_mode_raises_two_seconds_after_it_sees_and_lowers_late_in_the_hou
         for (_, before), (at, after) in pairwise(run.target(WRITE).capacity)
         if after < before
     ]
-    assert raised[0] == 220 + 2
+    assert raised[0] == 195 + 2
     assert lowered
     assert all(minute >= 50 for minute in lowered)
 
 
-@pytest.mark.parametrize("times", [2.5, 5])
+@pytest.mark.parametrize("times", [3, 5])
 def test_direct_mode_is_ready_for_what_came_at_the_same_time_yesterday(times: float) -> None:
     day = [int(300 * times) if 540 <= minute < 600 else 300 for minute in range(1440)]
     setup = table(tracked(low=10, target=70))

@@ -135,6 +135,7 @@ def test_table_that_changes_its_mode_is_declared_with_its_own_keys_and_indexes(
     assert (
         "# in place of the construct of Shop/OrderItems, in its scope and with its id, so that its items stay; keep "
         "its other settings\n"
+        "# point-in-time recovery, which costs by the GB, and deletion protection are on unless you turn them off\n"
     ) in code
     after, stack = _synthesized(code)
     assert stack.get_logical_id(stack.node.find_child("OrderItems").node.default_child) in before  # type: ignore[arg-type]
@@ -179,6 +180,21 @@ def test_global_table_changes_its_mode_where_it_is(tmp_path: Path, target: Plan 
             "WriteCapacityAutoScalingSettings": {"MinCapacity": 17, "MaxCapacity": 23_000, "SeedCapacity": 23_000}
         }
         template.has_resource_properties("AWS::DynamoDB::GlobalTable", {"WriteProvisionedThroughputSettings": seeded})
+
+
+def test_global_table_that_stays_provisioned_keeps_its_billing(tmp_path: Path) -> None:
+    def build(stack: cdk.Stack) -> dynamodb.TableV2:
+        capacity = dynamodb.Capacity.autoscaled(max_capacity=70)
+        billing = dynamodb.Billing.provisioned(read_capacity=dynamodb.Capacity.fixed(5), write_capacity=capacity)
+        return dynamodb.TableV2(stack, "World", partition_key=STATE, billing=billing)
+
+    code = code_of(_candidate(replace(PLAN, windows=(), indexes=())), _setup(tmp_path, build))
+    assert ("\n\n# the TableV2 keeps its billing, and highwater migrate has the way\nmanage_capacity(\n") in code
+    _, stack = _synthesized(code, world=build)
+    bounds = {"WriteCapacityAutoScalingSettings": {"MinCapacity": 17, "MaxCapacity": 23_000}}
+    Template.from_stack(stack).has_resource_properties(
+        "AWS::DynamoDB::GlobalTable", {"WriteProvisionedThroughputSettings": bounds}
+    )
 
 
 LIVE = KnownTable(

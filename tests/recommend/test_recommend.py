@@ -14,12 +14,13 @@ from aws_cdk.assertions import Annotations, Match
 from highwater.core import Capacity, Dimension, Plan, Window
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.recommend import Recommendation, recommend
-from highwater_lab.recommend.candidates import Choice, plan_of
+from highwater_lab.recommend.candidates import Candidate, Choice, plan_of
 from highwater_lab.recommend.code import code_of, scaler_code_of
-from highwater_lab.recommend.search import RecommendError
+from highwater_lab.recommend.search import RecommendError, _OnlyBest
 from highwater_lab.rehearse import rehearse
+from highwater_lab.services.prices import load_prices
 from highwater_lab.services.schedules import parse_expression
-from highwater_lab.simulation import ResourceSetup, ScheduledChange, TableSetup, TargetSetup
+from highwater_lab.simulation import KnownTable, ResourceSetup, ScheduledChange, TableSetup, TargetSetup
 from highwater_lab.simulation.plans import table_of
 from highwater_lab.simulation.setup import ReplicaSetup
 from highwater_lab.template import find_table
@@ -84,6 +85,45 @@ def _setup_of_code(code: str) -> TableSetup:
     exec(compile(code, "recommended", "exec"), {"stack": stack})  # noqa: S102 - the project's own
     Annotations.from_stack(stack).has_no_error("*", Match.any_value())
     return find_table([Template("synthesized", app.synth().get_stack_by_name("Shop").template)])
+
+
+def test_global_table_has_no_windows_as_its_targets_cannot_have_scheduled_actions() -> None:
+    setup = table_of(Plan(read=Capacity.fixed(300), write=Capacity.fixed(7_000)), "Shop/World")
+    named = replace(setup, known=KnownTable(is_in_app=True, is_global=True))
+    of_both = [recommend(_bulk_loads(3), table=table, with_scaler=False) for table in (setup, named)]
+    plans = [[candidate.plan for _, candidate in found.rows if candidate.plan] for found in of_both]
+    assert any(plan.windows for plan in plans[0])
+    assert not any(plan.windows for plan in plans[1])
+
+
+def test_units_of_a_month_are_those_that_its_throttles_are_a_share_of() -> None:
+    rates = {Stream(None, WRITE): 40, Stream("by-day", WRITE): 30, Stream(None, READ): 20, Stream("by-day", READ): 10}
+    counts = {stream: [rate * 60.0] * 60 for stream, rate in rates.items()}
+    found = recommend(Traffic.from_counts("even", counts, bin_seconds=60, start=START), with_scaler=False)
+    # without the index's share of the writes
+    assert found.units_per_month == 70 * 730 * 3600
+
+
+def test_index_that_is_written_to_does_not_raise_the_limit() -> None:
+    rates = {Stream(None, WRITE): 40, Stream("by-day", WRITE): 30}
+    counts = {stream: [rate * 60.0] * 60 for stream, rate in rates.items()}
+    traffic = Traffic.from_counts("even", counts, bin_seconds=60, start=START)
+    only = _OnlyBest(traffic, load_prices(), 1, 900)
+    # 1 % of the 144,000 units that are written to the table
+    assert only.is_enough(WRITE, 1_440)
+    assert not only.is_enough(WRITE, 1_441)
+
+
+def test_windows_of_reads_or_of_writes_alone_read_so() -> None:
+    night = Window.daily("night", start="01:00", end="02:00", timezone="UTC", read_min=70, write_min=90)
+    read, write = (Capacity.autoscaled(min_capacity=7, max_capacity=most) for most in (700, 900))
+    summaries = {}
+    for window in (night, replace(night, write_min=None), replace(night, read_min=None)):
+        plan = Plan(read=read, write=write, windows=(window,))
+        candidate = Candidate(plan=plan, cost_per_month=1, throttled_percent=0, utilization_percent=None)
+        summaries[window.read_min, window.write_min] = candidate.summary
+    both = "read 7-700 at 70 %, write 7-900 at 70 %, 1 window"
+    assert summaries == {(70, 90): both, (70, None): f"{both} of reads", (None, 90): f"{both} of writes"}
 
 
 def test_code_declares_just_that_plan(found: Recommendation) -> None:

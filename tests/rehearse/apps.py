@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from highwater.core.tracking import TargetTracking
 from highwater_lab.rehearse import (
     AppRehearsal,
     Outcome,
     TableChange,
     TableRehearsal,
 )
-from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.traffic import scenario
 

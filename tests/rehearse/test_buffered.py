@@ -164,7 +164,7 @@ def test_queue_that_does_not_drain_is_the_verdict_and_exceeds_a_limit(tmp_path: 
 def test_queue_that_is_late_exceeds_a_limit_among_all_tables_of_an_app_too(shop: Path) -> None:
     app = read_app(load_templates(shop))
     flood = writes(*[1_100] * 60 * 12)
-    flooded = rehearse_app(app, lambda table: flood if table.is_called("Orders") else None, processes=1)
+    flooded = rehearse_app(app, lambda table: flood if table.name.endswith("Orders") else None, processes=1)
     (alone,) = Limits().passed(rehearse(shop, flood, table="Orders"))
     (late,) = Limits().passed_by_app(flooded)
     assert late == replace(alone, text=f"Data/Orders: {alone.text}", where="Data/Orders")

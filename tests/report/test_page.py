@@ -124,7 +124,7 @@ def test_first_screen_has_verdict_dates_and_dollars(
     declared = rehearsal.declared
     assert page.inner_text(".verdict") == (
         f"As declared, Orders </script><b> costs ${declared.bill.per_month:,.0f} a month and throttles "
-        f"{share_text(declared)} of the requested units (20 minutes, worst Mon 2026-11-02 01:00 UTC, Sun 20:00 "
+        f"{share_text(declared)} of the requested units (14 minutes, worst Mon 2026-11-02 01:00 UTC, Sun 20:00 "
         f"America/New_York). No compared policy costs less without throttling more."
     )
     assert page.inner_text(".verdict + p") == (
@@ -394,7 +394,7 @@ def test_steps_begin_where_capacity_changes_and_end_with_the_run() -> None:
     run = run_policy("declared", table(tracked(low=100)), writes(*[50] * 5, *[95] * 10))
     drawn = curves(run, run.target(WRITE))
     assert drawn.provisioned is not None
-    changed, end = drawn.times[11], drawn.times[0] + timedelta(minutes=15)
+    changed, end = drawn.times[10], drawn.times[0] + timedelta(minutes=15)
     assert drawn.provisioned.values == (100, 136, 136)
     assert drawn.provisioned.times[0] == drawn.times[0]
     assert changed - timedelta(minutes=1) < drawn.provisioned.times[1] <= changed

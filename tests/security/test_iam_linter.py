@@ -80,10 +80,12 @@ def _policies() -> dict[str, dict[str, Any]]:
     paced_scan(stack, index="by-day", **on_jobs).grant_start(loader)
     paced_load(stack, bucket=s3.Bucket(stack, "Exports"), key=None, prefix="nightly/", **on_jobs)
     view = TemplateView(stack)
-    return {
-        name: _resolved(policy["Properties"]["PolicyDocument"], view.template["Resources"])
-        for name, policy in view.named("AWS::IAM::Policy").items()
+    documents = {
+        name: policy["Properties"]["PolicyDocument"] for name, policy in view.named("AWS::IAM::Policy").items()
     }
+    for name, role in view.named("AWS::IAM::Role").items():
+        documents |= {name: policy["PolicyDocument"] for policy in role["Properties"].get("Policies", ())}
+    return {name: _resolved(document, view.template["Resources"]) for name, document in documents.items()}
 
 
 def _resolved(value: Any, resources: dict[str, Any]) -> Any:

@@ -9,10 +9,10 @@ from botocore.exceptions import ClientError
 
 from highwater.core import Bounds, Dimension
 from highwater.core.names import TargetName
+from highwater.core.tracking import TargetTracking
 from highwater.handlers.deploy.handler import AFTERMATH_TYPE
 from highwater.handlers.deploy.response import EventOutcome
 from highwater.handlers.deploy.response import physical_id as physical_id_of
-from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.update_table import CapacityControl
 from tests.memory_aws.account import Account
 from tests.memory_aws.deploys import ask, custom_resource_event

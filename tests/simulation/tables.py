@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from highwater.core import Dimension
-from highwater_lab.services.autoscaling import TargetTracking
+from highwater.core.tracking import TargetTracking
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic
 

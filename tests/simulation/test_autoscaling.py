@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from highwater.core import Dimension
+from highwater.core.tracking import TargetTracking
 from highwater_lab.policies.catalogue import run_policy
-from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.schedules import parse_expression
-from highwater_lab.services.timing import Timing
+from highwater_lab.services.timing import PHASES, Timing
 from highwater_lab.simulation import ResourceSetup, Run, ScheduledChange, TargetSetup
 from highwater_lab.simulation.run import EventKind
 from tests.simulation.tables import START, WRITE, table, tracked, writes
@@ -28,22 +29,26 @@ def _at(text: str, low: int | None, high: int | None = None, name: str = "x") ->
     return ScheduledChange(name=name, expression=parse_expression(text, ZoneInfo("UTC"), START), min=low, max=high)
 
 
-def test_rise_comes_45_seconds_after_the_second_datapoint() -> None:
+def test_rise_comes_when_the_alarm_is_judged_after_the_second_datapoint() -> None:
+    """Recorded: auto scaling acts at its alarm's instant, and each alarm is judged at a second of its own.
+
+    radkawar/stackd 9dc356f, testdata/aws/applicationautoscaling/dynamodb_maintenance.
+    """
     run = run_policy("declared", table(tracked(low=100)), writes(*[50] * 5, *[95] * 10))
-    # minutes 5 and 6 are above 70; the latter's datapoint comes at 420 + 150
-    assert _changes(run) == [(420 + 150 + 10 + 35, 136)]
+    # minutes 5 and 6 are above 70; the latter's datapoint comes at 420 + 120, and the alarm is judged at second 25
+    assert _changes(run) == [(420 + 120 + 25 + 2, 136)]
     event = run.events[0]
     assert (event.kind, event.before, event.after) == (EventKind.SCALE_OUT, 100, 136)
     assert event.text == "target tracking: 95 units/s consumed, above 70 % of 100"
 
 
 def test_delays_add_up() -> None:
-    timing = Timing(metric_delay=61, alarm_latency=3, autoscaling_reaction=11, autoscaling_update=5)
+    timing = Timing(metric_delay=61, phase=replace(PHASES[0], tracking_alarm=14), autoscaling_update=5)
     from highwater_lab.policies.declared import Declared
     from highwater_lab.simulation import simulate
 
     run = simulate(table(tracked(low=100)), writes(*[50] * 5, *[95] * 10), Declared(), timing=timing)
-    assert _changes(run) == [(420 + 61 + 3 + 11 + 5, 136)]
+    assert _changes(run) == [(8 * 60 + 14 + 5, 136)]
 
 
 def test_steps_follow_what_was_consumed_and_not_what_was_asked_for() -> None:
@@ -60,7 +65,7 @@ def test_scale_in_waits_for_fifteen_minutes_and_is_tried_until_the_budget_allows
     traffic = writes(*([70] * 6 + [5] * 30) * 6)
     run = run_policy("declared", table(tracked(low=10)), traffic)
     falls = [e.at for e in run.events if e.kind is EventKind.SCALE_IN]
-    assert falls[0] == 6 * 60 + 15 * 60 + 150 + 45
+    assert falls[0] == 6 * 60 + 15 * 60 + 120 + 25 + 2
     assert run.decreases == len(falls) == 5
     assert falls[4] - falls[3] >= 3_600
     assert run.refused_decreases > 5
@@ -76,14 +81,18 @@ def test_cooldown_keeps_a_second_scale_in_away() -> None:
     traffic = writes(*[700] * 6, *[300] * 20, *[100] * 60)
     falls = _falls(run_policy("declared", table(target), traffic))
     without = _falls(run_policy("declared", table(tracked(low=10)), traffic))
-    assert falls == [without[0], without[0] + 3_600], f"without a cooldown {without}"
+    # it counts from the end of the activity, half a minute later, so the next alarm is one too early
+    assert falls == [without[0], without[0] + 3_660], f"without a cooldown {without}"
     assert without[1] - without[0] < 3_600
 
 
-def test_scheduled_action_raises_ten_seconds_late_and_is_there_after_15() -> None:
+TEN_LATE = Timing(scheduled_least=10, scheduled_most=10)
+
+
+def test_scheduled_action_raises_late_and_capacity_is_there_two_seconds_after() -> None:
     actions = (_at("at(2026-11-03T10:07:00)", 900, 2_000, "load"),)
-    run = run_policy("declared", table(tracked(low=100, actions=actions)), writes(*[5] * 12))
-    assert _changes(run) == [(7 * 60 + 15, 900)]
+    run = run_policy("declared", table(tracked(low=100, actions=actions)), writes(*[5] * 12), timing=TEN_LATE)
+    assert _changes(run) == [(7 * 60 + 12, 900)]
     assert run.target(WRITE).bounds == ((0, 100, 40_000), (7 * 60 + 10, 900, 2_000))
     assert [e.text for e in run.events] == [
         "scheduled action 'load': floor 900, ceiling 2,000",
@@ -101,11 +110,9 @@ def test_scheduled_actions_of_reads_and_writes_at_once_both_come() -> None:
         warm_write_units=900,
     )
     setup = table()
-    from dataclasses import replace
-
-    run = run_policy("declared", replace(setup, resources=(both,)), writes(*[5] * 12))
-    assert _changes(run, Dimension.READ) == [(7 * 60 + 15, 900)]
-    assert _changes(run) == [(7 * 60 + 20, 900)], "one after the other: the table is being changed"
+    run = run_policy("declared", replace(setup, resources=(both,)), writes(*[5] * 12), timing=TEN_LATE)
+    assert _changes(run, Dimension.READ) == [(7 * 60 + 12, 900)]
+    assert _changes(run) == [(7 * 60 + 14, 900)], "one after the other: the table is being changed"
 
 
 def test_crossed_bounds_fail_and_say_so() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from highwater.core.pulses import SLOT_SECONDS, Slots
+from highwater_lab.services.timing import PHASES, Timing
 from highwater_lab.simulation import simulate
 from highwater_lab.simulation.fleet import Pulses
 from highwater_lab.simulation.policy import Calls, Policy, Seen
@@ -17,9 +20,8 @@ class _Looks(Policy):
     name = "looks"
     period_seconds = 60
 
-    def __init__(self, pulses: Pulses, offset_seconds: int) -> None:
+    def __init__(self, pulses: Pulses) -> None:
         self.pulses = pulses
-        self.offset_seconds = offset_seconds
         self.told: list[Slots] = []
 
     def poll(self, seen: Seen, calls: Calls) -> int:  # noqa: ARG002 - it changes nothing
@@ -29,10 +31,13 @@ class _Looks(Policy):
         return 0
 
 
-def looked(*units_per_second: int, delay: int = 5, coverage: int = 100, offset: int = 40) -> list[tuple[int, ...]]:
+def looked(
+    *units_per_second: int, delay: int = 5, coverage: int = 100, offset: int = 40, silent: frozenset[int] = frozenset()
+) -> list[tuple[int, ...]]:
     """The newest slot of each look, counted from the start, and the amounts of up to nine slots."""
-    policy = _Looks(Pulses(coverage_percent=coverage, delay_seconds=delay), offset)
-    simulate(table(tracked(low=100, high=100)), writes(*units_per_second), policy)
+    policy = _Looks(Pulses(coverage_percent=coverage, delay_seconds=delay, silent_minutes=silent))
+    timing = Timing(phase=replace(PHASES[0], tick=offset))
+    simulate(table(tracked(low=100, high=100)), writes(*units_per_second), policy, timing=timing)
     return [(told.newest - _START_SLOT, *(units or 0 for units in told.consumed_units)) for told in policy.told]
 
 
@@ -56,3 +61,11 @@ def test_each_slot_is_told_where_one_asks_for_more_than_the_capacity() -> None:
         (14, *[1_200] * 6, *[400] * 3),
     ]
     assert looked(30, 120, offset=25)[1] == (7, *[300] * 6, *[1_200] * 2)
+
+
+def test_nothing_is_told_of_a_minute_in_which_the_fleet_is_silent() -> None:
+    assert looked(30, 50, 40, silent=frozenset({1}))[:3] == [
+        (2, *[300] * 3),
+        (5, *[300] * 6),
+        (14, *[0] * 6, *[400] * 3),
+    ]

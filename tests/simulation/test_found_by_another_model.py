@@ -11,10 +11,13 @@ from highwater.core import Capacity, Plan, Window, timeline
 from highwater.core.throttles import ThrottleCause
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.services.schedules import parse_expression
+from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import EventKind, ResourceSetup, ScheduledChange, TableSetup, TargetSetup
 from highwater_lab.simulation.plans import table_of
 from highwater_lab.traffic import Stream, Traffic
 from tests.simulation.tables import WRITE, table, tracked, writes
+
+TEN_LATE = Timing(scheduled_least=10, scheduled_most=10)
 
 MONDAY = datetime(2026, 11, 2, tzinfo=UTC)
 
@@ -26,7 +29,7 @@ def _action(schedule: str, **more: object) -> ScheduledChange:
 
 def test_action_whose_start_is_a_run_of_its_schedule_runs_then() -> None:
     action = _action("cron(0 2 * * ? *)", min=3_000, start=MONDAY + timedelta(hours=2))
-    run = run_policy("declared", table(tracked(actions=(action,))), writes(*[100] * 300, start=MONDAY))
+    run = run_policy("declared", table(tracked(actions=(action,))), writes(*[100] * 300, start=MONDAY), timing=TEN_LATE)
     assert run.target(WRITE).bounds == ((0, 1, 40_000), (7_210, 3_000, 40_000))
 
 
@@ -46,7 +49,7 @@ def test_weekly_window_that_a_one_off_window_splits_comes_again_the_week_after()
         read=Capacity.fixed(1), write=Capacity.autoscaled(min_capacity=100, max_capacity=20_000), windows=(weekly, sale)
     )
     days = 14
-    run = run_policy("declared", table_of(plan, "t"), writes(*[60] * days * 1440, start=MONDAY))
+    run = run_policy("declared", table_of(plan, "t"), writes(*[60] * days * 1440, start=MONDAY), timing=TEN_LATE)
     declared = timeline(plan.targets()[1], MONDAY, MONDAY + timedelta(days=days))
     lateness = timedelta(seconds=10)
     seen = [(MONDAY + timedelta(seconds=at) - lateness, floor) for at, floor, _ in run.target(WRITE).bounds[1:]]
@@ -117,8 +120,10 @@ def test_clairvoyant_throttles_what_even_the_quota_cannot_serve() -> None:
 def test_alarm_of_a_minute_sees_the_bounds_that_came_before_its_datapoint() -> None:
     action = _action("at(2026-11-02T01:00:00)", max=20_000)
     rates = [600] * 20 + [6_000] * 100
-    run = run_policy("declared", table(tracked(high=1_000, actions=(action,))), writes(*rates, start=MONDAY))
-    assert next(at for at, units in run.target(WRITE).capacity if units > 1_000) == 3_675
+    run = run_policy(
+        "declared", table(tracked(high=1_000, actions=(action,))), writes(*rates, start=MONDAY), timing=TEN_LATE
+    )
+    assert next(at for at, units in run.target(WRITE).capacity if units > 1_000) == 3_627
 
 
 def test_monthly_schedule_holds_from_its_last_run_on() -> None:

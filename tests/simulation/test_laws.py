@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from highwater.core import Dimension
-from highwater_lab.physics import Bucket, KeyDistribution
+from highwater.core.bucket import Bucket
+from highwater_lab.physics import QUANTA_PER_UNIT, KeyDistribution
 from highwater_lab.policies.catalogue import POLICY_NAMES, run_policy
 from highwater_lab.policies.clairvoyant import clairvoyant
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
@@ -127,15 +128,15 @@ def test_no_hourly_capacities_that_serve_all_are_below_the_clairvoyant_bound(
     start = START.replace(minute=late)
     bound = sum(run_policy("clairvoyant", table(tracked()), writes(*rates, start=start)).target(WRITE).hour_peaks)
     # each hour's least capacity above the drawn one that serves it, with the bucket that the hours before have left
-    bucket = Bucket(capacities[0])
+    bucket = Bucket(capacities[0] * QUANTA_PER_UNIT)
     total, minute = 0, late
     for least in capacities[: len(quarters)]:
         demand = rates[minute - late : minute - late + 60 - minute % 60]
         for units in range(least, 1_001):
             tried = copy(bucket)
-            tried.resize(units)
+            tried.resize(units * QUANTA_PER_UNIT)
             if not total:
-                tried = Bucket(units)
+                tried = Bucket(units * QUANTA_PER_UNIT)
             if all(tried.serve(rate * 60, 60) == rate * 3_600 for rate in demand):
                 break
         bucket, total, minute = tried, total + units, minute + len(demand)

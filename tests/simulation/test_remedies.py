@@ -9,7 +9,7 @@ import pytest
 
 from highwater.core.throttles import ThrottleCause
 from highwater_lab.physics import INDEX, KeyDistribution
-from highwater_lab.physics.bucket import Cause
+from highwater_lab.physics.throughput import Cause
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from highwater_lab.template import TemplateError, find_table, is_plan, list_tables, load_prior, load_templates
+from highwater_lab.template import TemplateError, find_table, is_plan, load_prior, load_templates, read_app
 from tests.template.plans import UNKNOWN, plan, saved, table, target
 
 TEMPLATE = """\
@@ -76,7 +76,7 @@ def test_plans_one_after_another_are_read_as_stacks_of_one_app(tmp_path: Path) -
     file = tmp_path / "plans.json"
     plans = [plan(table(), target(), region="eu-west-1"), plan(table(name="carts", write_capacity=66))]
     file.write_text("".join(f"{json.dumps(each)}\n" for each in plans))
-    listed = list_tables(load_templates(file))
+    listed = read_app(load_templates(file)).tables
     assert [(each.name, each.physical) for each in listed] == [
         ("plans.json, line 1/aws_dynamodb_table.orders", "orders"),
         ("plans.json, line 2/aws_dynamodb_table.orders", "carts"),
@@ -104,7 +104,7 @@ def test_targets_of_plans_with_equal_addresses_stay_with_their_own_table(tmp_pat
         }
         planned = plan(table(name=UNKNOWN), target(max_capacity=most, resource_id=UNKNOWN), root=root)
         saved(folder, planned, f"{name}.json")
-    listed = {each.name: each.setup for each in list_tables(load_templates(folder))}
+    listed = {each.name: each.setup for each in read_app(load_templates(folder)).tables}
     assert {name: setup and setup.resources[0].write.max for name, setup in listed.items()} == {
         "dev.json/aws_dynamodb_table.orders": 71,
         "prod.json/aws_dynamodb_table.orders": 7_100,
@@ -171,6 +171,19 @@ def test_serverless_framework_is_refused_and_what_it_packages_is_read(tmp_path: 
     )
     assert [Path(each.where).name for each in load_templates(packaged)] == ["cloudformation-template-update-stack.json"]
     assert _units(packaged) == (7, 8)
+    assert _refused(packaged / "serverless-state.json") == (
+        f"{packaged}/serverless-state.json: is the state of the Serverless Framework, and no template; give the folder "
+        f"{packaged}, or {packaged}/cloudformation-template-update-stack.json"
+    )
+
+
+def test_list_of_templates_is_refused_as_a_list(tmp_path: Path) -> None:
+    file = tmp_path / "t.json"
+    file.write_text(json.dumps([AS_OBJECT, AS_OBJECT, AS_OBJECT]))
+    assert _refused(file) == (
+        f"{file}: is a list of 3, and neither a CloudFormation template nor a Terraform plan or state as JSON; give "
+        "each template in a file of its own"
+    )
 
 
 def test_log_of_terraform_plan_is_refused(tmp_path: Path) -> None:
@@ -197,7 +210,7 @@ def test_folder_of_plans_is_read_with_the_folders_in_it(tmp_path: Path) -> None:
     assert _units(plans, "carts/tfplan.json/aws_dynamodb_table.orders") == (5, 62)
     assert _units(plans, "orders/tfplan.json/aws_dynamodb_table.orders") == (5, 61)
     assert is_plan(plans)
-    before = [each.setup for each in list_tables(load_prior(plans))]
+    before = [each.setup for each in read_app(load_prior(plans)).tables]
     assert [setup and setup.resources[0].write.units for setup in before] == [12, 11]
 
 
@@ -214,9 +227,9 @@ def test_folder_of_templates_is_read_and_other_files_are_ignored(tmp_path: Path)
     _in_folder(folder / ".git", old__yaml=TEMPLATE)
     _in_folder(folder / "node_modules", example__yaml=TEMPLATE)
     (folder / "again").symlink_to(folder)
-    assert [each.name for each in list_tables(load_templates(folder))] == ["Carts", "Orders"]
+    assert [each.name for each in read_app(load_templates(folder)).tables] == ["Carts", "Orders"]
     saved(folder, plan(table()))
-    assert [each.name for each in list_tables(load_templates(folder))] == [
+    assert [each.name for each in read_app(load_templates(folder)).tables] == [
         "Carts",
         "Orders",
         "aws_dynamodb_table.orders",

@@ -17,11 +17,12 @@ from highwater_lab.template import (
     Consequence,
     Hazard,
     HazardKind,
+    ListedApp,
     ListedTable,
     hazards_of,
-    list_tables,
     load_prior,
     load_templates,
+    read_app,
 )
 from tests.template.plans import plan, policy, saved, state, table, target
 
@@ -70,17 +71,24 @@ def _target(index: str | None = None, dimension: str = "Write", name: Any = None
     return {"Type": "AWS::ApplicationAutoScaling::ScalableTarget", "Properties": properties}
 
 
-def _listed(folder: Path, name: str, resources: Mapping[str, Document]) -> list[ListedTable]:
+def _listed(folder: Path, name: str, resources: Mapping[str, Document]) -> tuple[ListedTable, ...]:
+    return _app(folder, name, resources).tables
+
+
+def _app(folder: Path, name: str, resources: Mapping[str, Document]) -> ListedApp:
     file = folder / f"{name}.json"
     file.write_text(json.dumps({"Resources": dict(resources)}))
-    return list_tables(load_templates(file))
+    return read_app(load_templates(file))
 
 
 def _of_stacks(
     folder: Path, before: Mapping[str, Document], after: Mapping[str, Document]
 ) -> list[tuple[HazardKind, Consequence, str]]:
-    old, new = _listed(folder, "old", before), _listed(folder, "new", after)
-    return _seen(hazards_of(old, new))
+    return _hazards(_app(folder, "old", before), _app(folder, "new", after))
+
+
+def _hazards(before: ListedApp, after: ListedApp) -> list[tuple[HazardKind, Consequence, str]]:
+    return _seen(hazards_of(before.tables, after.tables, after.remarks))
 
 
 def _seen(hazards: tuple[Hazard, ...]) -> list[tuple[HazardKind, Consequence, str]]:
@@ -104,7 +112,7 @@ def _of_plan(
         if address.endswith(f".{name}")
     ]
     file = saved(folder, document)
-    return _seen(hazards_of(list_tables(load_prior(file)), list_tables(load_templates(file))))
+    return _hazards(read_app(load_prior(file)), read_app(load_templates(file)))
 
 
 @pytest.mark.parametrize(
@@ -351,8 +359,8 @@ def test_second_target_of_one_dimension(tmp_path: Path) -> None:
         (
             HazardKind.TWO_TARGETS,
             Consequence.REFUSED,
-            "T: the scalable target of table writes is declared twice, by V and W: CloudFormation refuses the second; "
-            "remove one of them",
+            "T: V (AWS::ApplicationAutoScaling::ScalableTarget) is a second scalable target for writes of the table, "
+            "beside W: CloudFormation refuses the second; keep one",
         )
     ]
 
@@ -388,7 +396,7 @@ def test_replica_without_scaled_writes(tmp_path: Path) -> None:
 
 
 def test_targets_of_the_cdk_change_their_owner_with_manage_capacity(tmp_path: Path) -> None:
-    def synthesized(name: str, *, is_managed: bool) -> list[ListedTable]:
+    def synthesized(name: str, *, is_managed: bool) -> tuple[ListedTable, ...]:
         app = cdk.App(outdir=str(tmp_path / name))
         key = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
         orders = dynamodb.Table(cdk.Stack(app, "Shop"), "Orders", partition_key=key)
@@ -400,7 +408,7 @@ def test_targets_of_the_cdk_change_their_owner_with_manage_capacity(tmp_path: Pa
                 target_utilization_percent=70
             )
         app.synth()
-        return list_tables(load_templates(tmp_path / name))
+        return read_app(load_templates(tmp_path / name)).tables
 
     scaled, managed = synthesized("scaled", is_managed=False), synthesized("managed", is_managed=True)
     (found,) = hazards_of(scaled, managed)
@@ -513,8 +521,8 @@ def test_table_that_terraform_replaces(
 
 
 def test_states_are_compared_by_names_and_keys(tmp_path: Path) -> None:
-    def of(**values: Any) -> list[ListedTable]:
-        return list_tables(load_templates(saved(tmp_path, state(table(**values)))))
+    def of(**values: Any) -> tuple[ListedTable, ...]:
+        return read_app(load_templates(saved(tmp_path, state(table(**values))))).tables
 
     old, new = of(hash_key="id"), of(name="orders-2", hash_key="pk")
     assert _seen(hazards_of(old, new)) == [
@@ -566,9 +574,9 @@ def test_target_that_a_plan_declares_twice_is_no_finding_as_it_is_applied(tmp_pa
         (
             HazardKind.TWO_TARGETS,
             Consequence.KEPT,
-            "aws_dynamodb_table.orders: the scalable target of table writes is declared twice, by "
-            "aws_appautoscaling_target.a and aws_appautoscaling_target.b: both are one target in AWS, with the bounds "
-            "that are applied last, and gone with either; remove one of them",
+            "aws_dynamodb_table.orders: aws_appautoscaling_target.b is a second scalable target for writes of the "
+            "table, beside aws_appautoscaling_target.a: both are one target in AWS, with the bounds that are applied "
+            "last, and gone with either; keep one",
         )
     ]
 

@@ -15,7 +15,7 @@ from constructs import Construct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater_lab.template import ListedTable, list_tables, load_templates, tables_called
+from highwater_lab.template import ListedTable, load_templates, read_app, tables_called
 
 KEY = dynamodb.Attribute(name="id", type=dynamodb.AttributeType.STRING)
 SUFFIX = "1F6H4LDFTFI3O"
@@ -49,7 +49,7 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ListedTable]:
     _table(named, 80, f"orders-{named.region}-{named.account}", "Tokens")
     _table(named, 90, cdk.CfnParameter(named, "TableName").value_as_string, "Parameter")
     app.synth()
-    return {table.name: table for table in list_tables(load_templates(Path(app.outdir)))}
+    return {table.name: table for table in read_app(load_templates(Path(app.outdir))).tables}
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_table_without_a_name_is_found_by_path_end_of_path_and_logical_id(
     assert table.logical_id is not None
     for name in (path, path.partition("/")[2], "Orders", "orders", "ORDERS", table.logical_id, table.logical_id[:-8]):
         assert table.name_among([name, "Customers"]) == name
-        assert table.is_called(name)
+        assert table.sureness(name) is not None
     assert table.name_among(["Customers", "Order", "ders", ""]) is None
 
 
@@ -183,7 +183,7 @@ def test_each_table_of_any_manifest_is_found_by_its_generated_name_alone(
     if is_in_stage:
         stage = {"type": "cdk:cloud-assembly", "properties": {"directoryName": "assembly-Prod"}}
         (root / "manifest.json").write_text(json.dumps({"version": "48.0.0", "artifacts": {"assembly-Prod": stage}}))
-    tables = list_tables(load_templates(root))
+    tables = read_app(load_templates(root)).tables
     assert len(tables) == sum(len(ids) for _, ids in stacks.values())
     for name, owners in deployed.items():
         found = [table for table in tables if table.name_among([name])]

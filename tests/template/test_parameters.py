@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from highwater_lab.template import TemplateError, find_table, list_tables, load_templates, read_parameters
+from highwater_lab.template import TemplateError, find_table, load_templates, read_app, read_parameters
 
 SAM = """\
 version = 0.1
@@ -147,9 +147,9 @@ def test_all_parameters_that_tables_need_are_named_at_once(tmp_path: Path) -> No
         "a parameter whose value is known only at deployment; give all that the tables refer to with --parameter "
         "NAME=VALUE, or in a file with --parameters: "
     )
-    (listed,) = list_tables(load_templates(file))
+    (listed,) = read_app(load_templates(file)).tables
     assert listed.problem == f"{file}: a condition compares '${{Stage}}', {asks}Ceiling, Floor, Stage"
-    (listed,) = list_tables(load_templates(file), {"Stage": "prod"})
+    (listed,) = read_app(load_templates(file), {"Stage": "prod"}).tables
     assert listed.problem == f"{file}: Orders ReadCapacityUnits is '${{Floor}}', {asks}Ceiling, Floor"
     given = {"Floor": "11", "Stage": "prod"}
     with pytest.raises(TemplateError) as refused:

@@ -14,7 +14,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import Capacity, GlobalSecondaryIndex, HighWaterTable, Window
 from highwater_lab.simulation import TableSetup, TargetSetup
-from highwater_lab.template import TemplateError, find_table, list_tables, load_templates
+from highwater_lab.template import TemplateError, find_table, load_templates, read_app
 
 FILES = Path(__file__).parent / "files"
 KEY = dynamodb.Attribute(name="id", type=dynamodb.AttributeType.STRING)
@@ -30,7 +30,7 @@ def _shape(setup: TableSetup) -> dict[str, tuple[tuple[int, int, int, int | None
 
 
 def _by_name(path: Path, **parameters: str) -> dict[str, TableSetup]:
-    listed = list_tables(load_templates(path), parameters)
+    listed = read_app(load_templates(path), parameters).tables
     return {each.name: each.setup for each in listed if each.setup is not None}
 
 
@@ -268,4 +268,4 @@ def test_name_that_cannot_be_evaluated_keeps_only_its_own_table_from_being_read(
         f"{path}: a condition compares '${{Env}}', a parameter whose value is known only at deployment; give it with "
         "--parameter Env=VALUE"
     )
-    assert [(each.name, each.problem) for each in list_tables(templates)] == [("Orders", ""), ("Carts", problem)]
+    assert [(each.name, each.problem) for each in read_app(templates).tables] == [("Orders", ""), ("Carts", problem)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from highwater_lab.simulation import TableSetup
-from highwater_lab.template import TemplateError, find_table, list_tables, load_prior, load_templates
+from highwater_lab.template import TemplateError, find_table, load_prior, load_templates, read_app, tables_called
 from tests.template.plans import INDEX, UNKNOWN, action, configured, plan, policy, resource, saved, state, table, target
 
 Document = dict[str, Any]
@@ -193,7 +193,7 @@ def test_replicas_are_those_of_a_global_table(tmp_path: Path) -> None:
         target(there, min_capacity=47, region="eu-west-1", **reads),
         target("aws_appautoscaling_target.write", region="us-east-1"),
     )
-    listed = list_tables(load_templates(saved(tmp_path, planned)))
+    listed = read_app(load_templates(saved(tmp_path, planned))).tables
     assert [each.name for each in listed] == ["aws_dynamodb_table.orders"], "a replica's target is no table of its own"
     setup = listed[0].setup
     assert setup is not None
@@ -264,7 +264,7 @@ def test_one_name_in_two_regions_is_two_tables(tmp_path: Path) -> None:
     planned = plan(*tables, target(region="us-east-1"))
     file = saved(tmp_path, planned)
     ceilings = {
-        each.name: each.setup and each.setup.resources[0].write.max for each in list_tables(load_templates(file))
+        each.name: each.setup and each.setup.resources[0].write.max for each in read_app(load_templates(file)).tables
     }
     assert ceilings == {'aws_dynamodb_table.orders["eu-west-1"]': 6, 'aws_dynamodb_table.orders["us-east-1"]': 70}
 
@@ -288,7 +288,7 @@ def test_table_is_chosen_by_any_end_of_its_address(name: str, tmp_path: Path) ->
     ]
     templates = load_templates(saved(tmp_path, plan(*tables)))
     assert find_table(templates, name=name).name == 'module.shop["eu"].aws_dynamodb_table.this[0]'
-    listed = [each for each in list_tables(templates) if each.is_called(name)]
+    listed = tables_called(read_app(templates).tables, name)
     assert [each.physical for each in listed] == ["eu-orders"] or name == 'module.shop["eu"]'
 
 
@@ -330,7 +330,7 @@ def test_target_is_found_by_what_it_refers_to(tmp_path: Path) -> None:
 
 def test_table_whose_name_is_unknown_keeps_its_targets(tmp_path: Path) -> None:
     planned = plan(table(name=UNKNOWN, id=UNKNOWN), _unknown(), root=_config(_refers("aws_dynamodb_table.orders.name")))
-    listed = list_tables(load_templates(saved(tmp_path, planned)))
+    listed = read_app(load_templates(saved(tmp_path, planned))).tables
     assert [(each.name, each.physical) for each in listed] == [("aws_dynamodb_table.orders", None)]
     assert listed[0].setup is not None
     assert listed[0].setup.resources[0].write.max == 70
@@ -540,9 +540,9 @@ def test_what_belongs_to_no_table_of_the_plan_is_told(tmp_path: Path) -> None:
 
 def test_prior_state_is_what_the_plan_was_made_from(tmp_path: Path) -> None:
     file = saved(tmp_path, plan(table(write_capacity=60), prior=(table(write_capacity=11),)))
-    before, after = list_tables(load_prior(file)), list_tables(load_templates(file))
+    before, after = read_app(load_prior(file)).tables, read_app(load_templates(file)).tables
     assert [each.setup and each.setup.resources[0].write.units for each in (*before, *after)] == [11, 60]
-    assert list_tables(load_prior(saved(tmp_path, plan(table())))) == [], "before the first apply"
+    assert read_app(load_prior(saved(tmp_path, plan(table())))).tables == (), "before the first apply"
 
 
 def test_state_has_no_prior_state(tmp_path: Path) -> None:

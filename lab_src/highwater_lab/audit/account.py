@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from highwater.core import Dimension
 from highwater.core.names import TargetName
 from highwater.core.plan.zones import find_zone
-from highwater_lab.services.autoscaling import ScheduledChange, TargetTracking
+from highwater.core.tracking import TargetTracking
+from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.simulation import (
     KnownTable,

@@ -11,10 +11,10 @@ from typing import Any, Final
 import click
 
 from highwater.core import Dimension
+from highwater.core.tracking import TargetTracking
 from highwater_lab.commands.options import Misuse, check_places, misuse_of_errors, parameters_options
 from highwater_lab.recommend.added import AddedResources, ComingTable, added_to
 from highwater_lab.recommend.code import managed_code_of
-from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation import ReplicaSetup, ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.template import ListedTable, Remark, is_plan, load_templates, read_app, tables_called, two_deploys
 from highwater_lab.template.stacks import is_open
@@ -246,21 +246,20 @@ def migrate_command(template: Path, table: str | None, parameters: Mapping[str, 
         )
     with misuse_of_errors():
         app = read_app(load_templates(template), parameters)
-    listed = app.tables
-    chosen = listed if table is None else tables_called(listed, table)
-    if not chosen:
-        names = ", ".join(each.name for each in listed) or "none"
-        raise Misuse(f"there is no table {table!r}; the tables are {names}" if table else "there is no DynamoDB table")
-    migrations = [migration_of(each, app.remarks) for each in chosen]
-    added = added_by(chosen, migrations)
-    labels = {each.name for each in chosen}
-    not_read = [each.text for each in app.remarks if not each.tables or labels & set(each.tables)]
+    if not app.tables:
+        raise Misuse(app.nothing)
+    chosen = app if table is None else app.only(tables_called(app.tables, table))
+    if not chosen.tables:
+        raise Misuse(f"there is no table {table!r}; the tables are {', '.join(each.name for each in app.tables)}")
+    migrations = [migration_of(each, chosen.remarks) for each in chosen.tables]
+    added = added_by(chosen.tables, migrations)
+    not_read = [each.text for each in chosen.remarks]
     if as_json:
         document = {"tables": [each.document() for each in migrations], "not_read": not_read}
         click.echo(json.dumps(document | {"added": [each.document() for each in added]}))
         return
-    lines = "".join(f"! {text}.\n" for text in not_read)
-    lines += "".join(f"{line}.\n" for line in ([each.text() for each in added] + [_CONFIG] if added else []))
+    told = [*(each.text() for each in added), *([_CONFIG] if added else []), *(f"! {text}" for text in not_read)]
+    lines = "".join(f"{line}.\n" for line in told)
     click.echo("\n".join((*map(_text, migrations), *([lines] if lines else []))), nl=False)
 
 

@@ -34,7 +34,7 @@ from highwater_lab.commands.traffic_source import TrafficSource, tell_notes, tra
 from highwater_lab.recommend import Candidate, Recommendation, recommend
 from highwater_lab.recommend.code import code_of, scaler_code_of
 from highwater_lab.recommend.hcl import hcl_of
-from highwater_lab.recommend.search import DECLARED_NOW
+from highwater_lab.recommend.search import DECLARED_NOW, without_windows
 from highwater_lab.rehearse import PlanGoals
 from highwater_lab.report.picture import write_curve
 from highwater_lab.report.tradeoff import write_tradeoff
@@ -184,8 +184,9 @@ def recommend_command(
             write_curve(recommendation, advised, f"{traffic.name}: cost of less throttling", png)
     is_kept = recommendation.is_within_limit or advised is recommendation.declared
     tell_notes(traffic)
-    for note in setup.notes if setup else ():
-        say(note, err=True)
+    for note in (*setup.notes, without_windows(setup)) if setup else ():
+        if note:
+            say(note, err=True)
     if unread and template is None:
         say(f"what is declared now is not compared, as its scaling could not be read: {unread}", err=True)
     if live is not None and live.is_bound_to_on_demand:
@@ -215,15 +216,9 @@ def recommend_command(
 
 
 def _called(app: ListedApp, name: str, likely: str) -> ListedApp:
-    """Return an app with the tables alone that people mean by a name, or if there are several by a likely one.
-
-    What was not read of other tables is left out.
-    """
+    """Return an app with the tables alone that people mean by a name, or if there are several by a likely one."""
     tables = tables_called(app.tables, name) if name else app.tables
-    tables = (tables_called(tables, likely) if likely else ()) or tables
-    names = {table.name for table in tables}
-    remarks = tuple(each for each in app.remarks if not each.tables or names & set(each.tables))
-    return ListedApp(tables=tables, remarks=remarks)
+    return app.only((tables_called(tables, likely) if likely else ()) or tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,6 +341,7 @@ def _print_scaler(recommendation: Recommendation, limit: float, prices: Prices, 
         f"[green]✓[/] {name} keeps the limit for {within[name].cost_per_month:,.2f} USD/month: it needs a "
         f"ThrottleAwareScaler{needs}",
         highlight=False,
+        soft_wrap=True,
     )
 
 

@@ -128,66 +128,9 @@ def rehearse_command(
         max_cost_rise=max_cost_rise,
         fails_on_unknown=fail_on_unknown,
     )
-    is_exceeded = run_for_app(
-        template,
-        source,
-        limits,
-        against=against,
-        table=table,
-        parameters=parameters,
-        cheapest_within=cheapest_within,
-        form="json" if as_json else form,
-        page=html,
-    )
-    if is_exceeded:
-        raise click.exceptions.Exit(_FINDING)
-
-
-def run_for_app(
-    template: Path,
-    source: TrafficSource,
-    limits: Limits,
-    *,
-    against: str | None,
-    table: str | None,
-    parameters: Mapping[str, str],
-    cheapest_within: float | None,
-    form: str,
-    page: Path | None,
-) -> bool:
-    """Rehearse all tables of an app and print the result; return whether a limit is exceeded, or a hazard found.
-
-    Args:
-        template: The app's `cdk.out` folder, a template, or a Terraform plan.
-        source: The traffic.
-        limits: What may not be exceeded.
-        against: The old app: a folder, a template, a Terraform plan or state, `prior` for the state that the plan in
-            *template* was made from, or a revision of git, which is synthesized; `None` for none.
-        table: The end of the path, or another name, of the only table to rehearse; `None` for all.
-        parameters: Values of template parameters, of both apps.
-        cheapest_within: The highest percentage of throttled units of a cheapest plan to search for, `None` for none.
-        form: `text`, `markdown` or `json`.
-        page: The HTML file to write, `None` for none.
-
-    Raises:
-        Misuse: The apps or the traffic cannot be read, or nothing is left to rehearse.
-    """
-    check_places({"TEMPLATE": template, **source.inputs}, {"--html": page})
+    check_places({"TEMPLATE": template, **source.inputs}, {"--html": html})
     with misuse_of_errors():
-        templates = {"after": load_templates(template)}
-        if against == PRIOR and is_plan(template):
-            templates["before"] = load_prior(template)
-        elif against is not None:
-            if is_plan(template) and not Path(against).exists():
-                raise Misuse(
-                    f"--against {against}: is no file, and no plan of Terraform is made of a revision of git; compare "
-                    "with the state that the plan was made from: --against prior"
-                )
-            with _old_app(against) as old:
-                templates["before"] = load_templates(old)
-        apps = {which: read_app(each, parameters) for which, each in templates.items()}
-        if not any(each.tables or each.remarks for each in apps.values()):
-            raise Misuse(f"{template}: no DynamoDB table, so there is nothing to rehearse")
+        apps = _read_apps(template, against, parameters)
         if table is not None:
             apps = _called(table, apps)
         traffic_of = source.read_traffic_of_tables()
@@ -202,24 +145,40 @@ def run_for_app(
                 progress=progress,
             )
         exceeded = limits.passed_by_app(app)
-        if page is not None:
-            write_app_page(app, page, exceeded)
-    _print(app, exceeded, form, page)
-    return bool(exceeded) or any(each.is_finding for each in app.hazards)
+        if html is not None:
+            write_app_page(app, html, exceeded)
+    _print(app, exceeded, "json" if as_json else form, html)
+    if exceeded or any(each.is_finding for each in app.hazards):
+        raise click.exceptions.Exit(_FINDING)
+
+
+def _read_apps(template: Path, against: str | None, parameters: Mapping[str, str]) -> dict[str, ListedApp]:
+    """Return the app as `after` and, if it is compared, the old one as `before`; raise `Misuse` if neither has a table.
+
+    *against* is a folder, a template, a Terraform plan or state, `prior` for the state that the plan in *template* was
+    made from, or a revision of git, which is synthesized.
+    """
+    templates = {"after": load_templates(template)}
+    if against == PRIOR and is_plan(template):
+        templates["before"] = load_prior(template)
+    elif against is not None:
+        if is_plan(template) and not Path(against).exists():
+            raise Misuse(
+                f"--against {against}: is no file, and no plan of Terraform is made of a revision of git; compare "
+                "with the state that the plan was made from: --against prior"
+            )
+        with _old_app(against) as old:
+            templates["before"] = load_templates(old)
+    apps = {which: read_app(each, parameters) for which, each in templates.items()}
+    if not any(each.tables or each.remarks for each in apps.values()):
+        raise Misuse(apps["after"].nothing)
+    return apps
 
 
 def _called(name: str, apps: Mapping[str, ListedApp]) -> dict[str, ListedApp]:
-    """Return each app with the tables alone that people may mean by a name; raises `Misuse` if neither has one.
-
-    What is paid for beside the tables is left out, and so is what was not read of other tables.
-    """
+    """Return each app with the tables alone that people may mean by a name; raises `Misuse` if neither has one."""
     chosen = {id(table) for table in tables_called((each for app in apps.values() for each in app.tables), name)}
-    kept = {}
-    for which, app in apps.items():
-        tables = tuple(table for table in app.tables if id(table) in chosen)
-        names = {table.name for table in tables}
-        remarks = tuple(each for each in app.remarks if not each.tables or names & set(each.tables))
-        kept[which] = ListedApp(tables=tables, remarks=remarks)
+    kept = {which: app.only(table for table in app.tables if id(table) in chosen) for which, app in apps.items()}
     if not any(app.tables for app in kept.values()):
         listed = ", ".join(sorted({table.name for app in apps.values() for table in app.tables}))
         raise Misuse(f"there is no table {name!r}; the tables are {listed}")

@@ -293,7 +293,9 @@ def summary_lines(tables: Sequence[Traffic]) -> list[str]:
     widths = [*(max(len(row[column]) for row in rows) for column in range(5)), 0]
     lines = ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
     notes = len({note for traffic in tables for note in traffic.notes})
-    hint = "--table NAME shows one of them" + (f" with its notes; there are {notes:,} in all" if notes else "")
+    hint = "--table NAME shows one of them" + (
+        f" with its notes; in all {notes:,} note{'s' * (notes > 1)}" if notes else ""
+    )
     return ["; ".join(said), *lines, hint]
 
 

@@ -21,7 +21,7 @@ from highwater_lab.commands.options import Finite, Misuse, progress_bar
 from highwater_lab.rehearse import Conditions
 from highwater_lab.services.prices import Commitments, Prices
 from highwater_lab.services.timing import Timing
-from highwater_lab.template import ListedTable, list_tables, load_templates, tables_called
+from highwater_lab.template import ListedTable, load_templates, read_app, several_match, tables_called
 from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, fetch_traffic, read_traffic, read_traffic_by_table
 from highwater_lab.traffic import scenario as make_scenario
 
@@ -130,19 +130,25 @@ class TrafficSource:
 
         Raises:
             Misuse: As `read_traffic`.
-            TemplateError: The template cannot be read.
+            TemplateError: The template cannot be read, or several of its tables match.
             TrafficError: As `read_traffic`.
         """
 
-        def likely(names: Iterable[str]) -> str | None:
-            listed = list_tables(load_templates(template), parameters)
+        def only() -> ListedTable | None:
+            listed = read_app(load_templates(template), parameters).tables
             chosen = listed if table is None else tables_called(listed, table)
-            return (chosen[0].name_among(names) if len(chosen) == 1 else None) or table
+            if len(chosen) > 1:
+                # which table of the template is open, and so the traffic's is too
+                raise several_match(each.name for each in chosen)
+            return chosen[0] if chosen else None
+
+        def likely(names: Iterable[str]) -> str | None:
+            meant = only()
+            return (None if meant is None else meant.name_among(names)) or table
 
         if self.is_live:
-            listed = list_tables(load_templates(template), parameters)
-            chosen = listed if table is None else tables_called(listed, table)
-            traffic = self.read_traffic_of_tables()(chosen[0]) if len(chosen) == 1 else None
+            meant = only()
+            traffic = None if meant is None else self.read_traffic_of_tables()(meant)
             if traffic is None or traffic.is_unknown:
                 raise TrafficError(traffic.notes[0] if traffic else f"CloudWatch has no traffic of {table}")
             return traffic

@@ -4,15 +4,12 @@ Amounts are *quanta*: sixtieths of a capacity unit. A whole number of units per 
 per second, so no result depends on rounding.
 """
 
-from highwater_lab.physics.bucket import BURST_SECONDS, INDEX, QUANTA_PER_UNIT, Bucket
-from highwater_lab.physics.partitions import KeyDistribution, Partitions
-from highwater_lab.physics.throughput import OnDemandThroughput, Provisioned
+from highwater_lab.physics.partitions import QUANTA_PER_UNIT, KeyDistribution, Partitions
+from highwater_lab.physics.throughput import INDEX, OnDemandThroughput, Provisioned
 
 __all__ = [
-    "BURST_SECONDS",
     "INDEX",
     "QUANTA_PER_UNIT",
-    "Bucket",
     "KeyDistribution",
     "OnDemandThroughput",
     "Partitions",

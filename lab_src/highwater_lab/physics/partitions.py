@@ -9,8 +9,9 @@ from typing import Final
 
 from highwater.core import Dimension
 from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
-from highwater_lab.physics.bucket import QUANTA_PER_UNIT
 
+# With 60 quanta to a unit, a whole number of units per minute is a whole number of quanta per second
+QUANTA_PER_UNIT: Final = 60
 # Key hashes are the numbers from 0 to HASHES - 1
 HASHES: Final = 1 << 32
 # Shares of the requests are in millionths

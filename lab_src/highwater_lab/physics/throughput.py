@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from typing import Final
+from typing import Final, Literal
 
 from highwater.core import Dimension
+from highwater.core.bucket import BURST_SECONDS, Bucket, OnRaise
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS, ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
 from highwater.core.throttles import ThrottleCause
-from highwater_lab.physics.bucket import BURST_SECONDS, QUANTA_PER_UNIT, Bucket, Cause
-from highwater_lab.physics.partitions import PARTITION_UNITS, Partitions
+from highwater_lab.physics.partitions import PARTITION_UNITS, QUANTA_PER_UNIT, Partitions
+
+# Why a table throttles a write that one of its indexes throttles. DynamoDB reports such a write under the index's own
+# cause; this model counts it as INDEX on the table, and under the index's cause on the index.
+INDEX: Final = "index"
+Cause = ThrottleCause | Literal["index"]
 
 
 class Provisioned:
@@ -26,18 +31,23 @@ class Provisioned:
     __slots__ = ("_partitions", "bucket", "dimension", "refused", "units")
 
     def __init__(
-        self, dimension: Dimension, units: int, partitions: Partitions, burst_seconds: int = BURST_SECONDS
+        self,
+        dimension: Dimension,
+        units: int,
+        partitions: Partitions,
+        burst_seconds: int = BURST_SECONDS,
+        on_raise: OnRaise = OnRaise.KEEP,
     ) -> None:
         self.dimension = dimension
         self.units = units
-        self.bucket = Bucket(units, burst_seconds)
+        self.bucket = Bucket(units * QUANTA_PER_UNIT, burst_seconds, on_raise)
         self._partitions = partitions
         self.refused: dict[Cause, int] = {}
 
     def resize(self, units: int) -> None:
         """Change the provisioned units per second at once."""
         self.units = units
-        self.bucket.resize(units)
+        self.bucket.resize(units * QUANTA_PER_UNIT)
 
     def serve(self, rate: int, seconds: int) -> int:
         """Advance by *seconds*, at least one, at a constant *rate* (quanta per second); return the quanta served."""

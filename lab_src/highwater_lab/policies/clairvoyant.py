@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from highwater.core import Dimension
+from highwater.core.bucket import Bucket
 from highwater.core.throttles import ThrottleCause
-from highwater_lab.physics import QUANTA_PER_UNIT, Bucket
-from highwater_lab.physics.bucket import Cause
+from highwater_lab.physics import QUANTA_PER_UNIT
+from highwater_lab.physics.throughput import Cause
 from highwater_lab.services.billing import bill
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.simulation.queue import drained
@@ -199,7 +200,7 @@ def _lowest_capacity(rates: array[int], bin_seconds: int, setup: TableSetup) -> 
     low, high = 1, max(1, min(setup.quota_units, -(-max(rates, default=0) // QUANTA_PER_UNIT)))
     while low < high:
         units = (low + high) // 2
-        if _serves(Bucket(units, setup.burst_seconds), rates, bin_seconds):
+        if _serves(Bucket(units * QUANTA_PER_UNIT, setup.burst_seconds), rates, bin_seconds):
             high = units
         else:
             low = units + 1
@@ -229,7 +230,7 @@ def _above_quota(
         if rates is None or units < quota:
             bucket = None
             continue
-        bucket = bucket or Bucket(units)
+        bucket = bucket or Bucket(units * QUANTA_PER_UNIT)
         for second in range(start, end, step):
             rate = rates[second // step]
             refused = rate * step - bucket.serve(rate, step)

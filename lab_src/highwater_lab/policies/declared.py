@@ -55,13 +55,17 @@ class Declared(Policy):
         scaler = (HighwaterDirect if scaled.mode is Mode.DIRECT else HighwaterFloor)(scaled)
         scaler.lease(setup.leases)
         self._scaler = scaler
-        self.period_seconds, self.offset_seconds = self._scaler.period_seconds, self._scaler.offset_seconds
+        self.period_seconds = self._scaler.period_seconds
         self.alarms_per_target = self._scaler.alarms_per_target
         targets = {target.key: target for target in scaled_targets(scaled)}
         return replace(
             setup,
             resources=tuple(_with_planned_bounds(each, scaled, targets, traffic.start) for each in setup.resources),
         )
+
+    def rings(self, seen: Seen) -> bool:
+        """Whether an alarm of the scaler goes to ALARM now."""
+        return self._setup is None and self._scaler.rings(seen)
 
     def poll(self, seen: Seen, calls: Calls) -> int | None:
         """Run one turn of the scaler; return how many metrics it requested from CloudWatch.
@@ -76,7 +80,7 @@ class Declared(Policy):
 
 
 def _changes(setup: TableSetup, now: int) -> bool:
-    """Whether a boost or a scheduled action changed something in the minute before."""
+    """Whether a boost or a scheduled action, which is up to a minute late, changed something in the minute before."""
     edges = {int(edge.timestamp()) for lease in setup.leases for edge in (lease.start, lease.ends)}
     actions = [
         action
@@ -85,7 +89,7 @@ def _changes(setup: TableSetup, now: int) -> bool:
         for action in resource.target(dimension).actions
     ]
     edges |= {at for action in actions if (at := action.last_run(now + 1)) is not None}
-    return any(now - _COORDINATOR_SECONDS < edge <= now for edge in edges)
+    return any(now - 2 * _COORDINATOR_SECONDS < edge <= now for edge in edges)
 
 
 def _boost(setup: TableSetup, seen: Seen, calls: Calls) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from highwater.core import Dimension, Units
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
-from highwater_lab.services.autoscaling import TargetTracking
+from highwater.core.tracking import TargetTracking
 from highwater_lab.simulation.policy import Policy
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.simulation.table import rates_of

@@ -32,8 +32,8 @@ from highwater.core.scaler import (
 from highwater.core.scaler.attention import THROTTLE_MINUTES, follows_closely, needs_past, scaled_targets
 from highwater.core.scaler.demand import COVERAGE_MINUTES
 from highwater.core.throttles import ThrottleCause
+from highwater.core.tracking import TargetTracking
 from highwater_lab.physics import QUANTA_PER_UNIT
-from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation.fleet import Pulses
 from highwater_lab.simulation.plans import declared_plan
 from highwater_lab.simulation.policy import Policy
@@ -53,8 +53,7 @@ _PAST_METRICS: Final = 2
 class HighwaterScaler(Policy, ABC):
     """The parts common to both modes: which targets are due, their observations, and the core's review of them.
 
-    As the Lambda does, the policy runs every minute; it runs after the minute's datapoint and the alarm states are
-    available.
+    As the Lambda does, the policy runs every minute, and when an alarm of a target goes to ALARM.
 
     Args:
         scaled: The table's plan. By default a plan with the bounds of the simulated table's setup.
@@ -67,7 +66,6 @@ class HighwaterScaler(Policy, ABC):
     tracking_percent = 90
     source = "Highwater: highwater.core.scaler.turn, defaults of docs/decisions/0013"
     period_seconds = 60
-    offset_seconds = 40
     alarms_per_target = 1
 
     def __init__(
@@ -86,6 +84,9 @@ class HighwaterScaler(Policy, ABC):
             self.name = f"{self.name}:{tracking_percent}"
         self._hints: dict[TargetKey, Hint] = {}
         self._is_woken = False
+        # the targets whose alarm is in ALARM, and whether one that has just gone there is why the policy runs
+        self._in_alarm: frozenset[PolicyTarget] = frozenset()
+        self._is_rung = False
         self._settings = settings
         # threshold of each target's alarm in units consumed in a minute; empty until the first turn
         self._thresholds: dict[PolicyTarget, int] = {}
@@ -122,7 +123,7 @@ class HighwaterScaler(Policy, ABC):
                 self._boosted[each.decision.key] = each.decision.boosted
                 if each.hint is not None:
                     self._hints[each.decision.key] = each.hint
-        self._is_woken = False
+        self._is_woken = self._is_rung = False
         return self._metrics_requested - before
 
     def _follow(self, target: PolicyTarget, wanted: int) -> None:
@@ -134,6 +135,15 @@ class HighwaterScaler(Policy, ABC):
         newest = target.consumed_quanta(1)
         # a target without a decision so far has no threshold: its alarm counts as in ALARM
         return bool(newest) and -(-newest[0] // 60) > self._thresholds.get(target, 0)
+
+    def rings(self, seen: Seen) -> bool:
+        """Whether the alarm of any target goes to ALARM now."""
+        before = self._in_alarm
+        self._in_alarm = frozenset(
+            target for resource in seen.resources for target in resource.targets if self._is_in_alarm(target)
+        )
+        self._is_rung = bool(self._thresholds) and not self._in_alarm <= before
+        return self._is_rung
 
     def needs_help(self, seen: Seen) -> bool:
         """Whether the fleet's pulses since the last turn show that any target needs help."""
@@ -153,7 +163,8 @@ class HighwaterScaler(Policy, ABC):
         def is_in_alarm(target: Target) -> bool:
             return self._is_in_alarm(_target(seen, *target.key))
 
-        return due_targets(scaled, clock.now, is_in_alarm, self._leases)
+        due = due_targets(scaled, clock.now, is_in_alarm, self._leases)
+        return tuple(target for target in due if is_in_alarm(target)) if self._is_rung else due
 
     def _table(self, scaled: ScaledPlan, due: tuple[Target, ...], seen: Seen, clock: Clock) -> SeenTable:
         resources = {resource.index: _resource(resource, seen.now) for resource in seen.resources}

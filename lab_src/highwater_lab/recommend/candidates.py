@@ -68,9 +68,15 @@ class Candidate:
                     f"{name} {capacity.min_capacity:,}-{capacity.max_capacity:,} at "
                     f"{capacity.target_utilization_percent} %"
                 )
-        windows = len(self.plan.windows)
+        windows = self.plan.windows
         if windows:
-            parts.append(f"{windows} window{'s' if windows > 1 else ''}")
+            text = f"{len(windows)} window{'s' if len(windows) > 1 else ''}"
+            raised = {
+                kind for w in windows for kind, units in (("reads", w.read_min), ("writes", w.write_min)) if units
+            }
+            # else two plans of a trade-off could read alike
+            is_of_one = len(raised) == 1 and len(parts) == 2
+            parts.append(f"{text} of {raised.pop()}" if is_of_one else text)
         return ", ".join(parts) or "fixed"
 
 

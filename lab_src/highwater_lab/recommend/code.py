@@ -90,7 +90,10 @@ def _lines(candidate: Candidate, table: TableSetup | None) -> list[str]:
     if plan is None or table.is_on_demand:
         return _switched(plan, table) if known.is_global else _anew(plan, table)
     lines = _managed(plan, table)
-    if any(resource.target(dimension).has_target for resource in table.resources for dimension in Dimension):
+    if known.is_global and known.is_in_app:
+        # its scalable targets are made from its billing, and manage_capacity changes their bounds
+        lines.insert(0, "# the TableV2 keeps its billing, and highwater migrate has the way")
+    elif any(resource.target(dimension).has_target for resource in table.resources for dimension in Dimension):
         lines.insert(0, "# in place of what scales it now; highwater migrate has the deploys in their order")
     return lines
 
@@ -145,7 +148,14 @@ def _anew(plan: Plan | None, table: TableSetup | None) -> list[str]:
         if known.is_in_app
         else (f"in place of what declares {table.name}; else import it")
     )
-    return [f"# {what}, so that its items stay; keep its other settings", *lines]
+    protected = (
+        "# point-in-time recovery, which costs by the GB, and deletion protection are on unless you turn them off"
+    )
+    return [
+        f"# {what}, so that its items stay; keep its other settings",
+        *([protected] if known.is_in_app else []),
+        *lines,
+    ]
 
 
 def _switched(plan: Plan | None, table: TableSetup) -> list[str]:

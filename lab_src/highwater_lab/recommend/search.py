@@ -14,10 +14,11 @@ from operator import attrgetter
 from typing import Final, TypeVar
 
 from highwater.core import Capacity, Dimension, HighwaterError, Plan, Window, check
+from highwater.core.bucket import BURST_SECONDS
 from highwater.core.findings import Severity
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.zones import find_zone
-from highwater_lab.physics import BURST_SECONDS, QUANTA_PER_UNIT
+from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.policies.catalogue import find_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
@@ -42,7 +43,6 @@ _UNITS_OF_AN_HOUR = 3600 + BURST_SECONDS
 _MOST_JOINT = 12
 # The policies with the scaler to simulate; with the scaler, target tracking uses 90 %
 _SCALERS, _SCALED_TARGET = ("highwater-floor", "highwater-floor-pulse", "highwater-direct-pulse"), 90
-# The name of the row of what is declared
 DECLARED_NOW: Final = "declared now"
 _Item = TypeVar("_Item")
 
@@ -66,7 +66,7 @@ class Recommendation:
         on_demand: On-demand capacity, `None` if the search was interrupted before.
         declared: What the table has now, simulated as it is deployed, with its scheduled actions and its scaler; `None`
             without a table, or if the search was interrupted before. It is not among the candidates.
-        units_per_month: Units that a month of the traffic requests.
+        units_per_month: Units that a month of the traffic requests; an index's share of a write is not counted again.
     """
 
     best: Candidate
@@ -143,6 +143,16 @@ class LastStep:
     usd_per_million: float
 
 
+def without_windows(table: TableSetup) -> str:
+    """Return why no windows are tried for a table; empty if they are."""
+    if table.known is None or not table.known.is_global:
+        return ""
+    return (
+        "no windows are tried: CloudFormation makes the scalable targets of this table, and they cannot have scheduled "
+        "actions; a ThrottleAwareScaler opens windows, with windows_held_by= of manage_capacity"
+    )
+
+
 def recommend(
     traffic: Traffic,
     *,
@@ -159,7 +169,8 @@ def recommend(
 ) -> Recommendation:
     """Search target utilizations, floors, windows and on-demand for the cheapest plan for *traffic*.
 
-    The search tries windows for surges that recur at about the same time on at least two days. A ceiling is 25 % above
+    The search tries windows for surges that recur at about the same time on at least two days, except for a global
+    table, whose scalable targets CloudFormation makes and which cannot have scheduled actions. A ceiling is 25 % above
     the capacity that the busiest minute needs at the target utilization. Indexes in the traffic follow the table's
     capacity. In addition, Highwater's scaler is simulated with the lowest floors, but not recommended, as it requires a
     function, and pulses require metered clients. On KeyboardInterrupt the search returns the best result so far.
@@ -210,6 +221,7 @@ class _OnlyBest:
     """What a search for the cheapest plan alone leaves out: what bounds of the cost exclude."""
 
     def __init__(self, traffic: Traffic, prices: Prices, limit_percent: float, below_usd: float) -> None:
+        self._allowed = {each: units * limit_percent / 100 for each, units in _arriving(traffic).items()}
         self._most_throttled = dict.fromkeys(Dimension, 0.0)
         for stream in traffic.rates:
             self._most_throttled[stream.dimension] += traffic.total_units(stream) * limit_percent / 100
@@ -238,7 +250,16 @@ class _OnlyBest:
 
     def is_enough(self, dimension: Dimension, throttled_units: float) -> bool:
         """Whether a dimension by itself keeps the limit."""
-        return throttled_units <= self._most_throttled[dimension]
+        return throttled_units <= self._allowed[dimension]
+
+
+def _arriving(traffic: Traffic) -> dict[Dimension, float]:
+    """Return the units that applications ask for; as in a run, an index's share of a write is not counted again."""
+    units = dict.fromkeys(Dimension, 0.0)
+    for stream in traffic.rates:
+        if stream.index is None or stream.dimension is Dimension.READ:
+            units[stream.dimension] += traffic.total_units(stream)
+    return units
 
 
 def _hourly_needs(traffic: Traffic, stream: Stream) -> list[float]:
@@ -339,6 +360,8 @@ class _Simulator:
         return list(self.explore(*what))
 
     def _windows(self, run: Run, dimension: Dimension, ceiling: int) -> tuple[Window, ...]:
+        if self.table is not None and without_windows(self.table):
+            return ()
         zone = find_zone(self.timezone)
         assert zone is not None  # noqa: S101 - `recommend` has checked the name
         windows = windows_for(find_surges(run, dimension, zone), dimension, self.timezone)
@@ -442,7 +465,7 @@ class _Search:
             if within
             else min(self._candidates, key=lambda c: (c.throttled_percent, c.cost_per_month))
         )
-        units = sum(self._traffic.total_units(stream) for stream in self._traffic.rates)
+        units = sum(_arriving(self._traffic).values())
         return Recommendation(
             best=best,
             is_within_limit=bool(within),
@@ -535,7 +558,7 @@ class _Search:
         pairs = list(product(*(frontier(self._choices[dimension], figures) for dimension in self._dimensions)))
         if not self._dimensions:
             return
-        requested_units = sum(self._traffic.total_units(stream) for stream in self._traffic.rates)
+        requested_units = sum(_arriving(self._traffic).values())
         pairs.sort(key=lambda pair: sum(choice.cost for choice in pair))
         promising = [p for p in pairs if sum(c.throttled_units for c in p) <= limit / 100 * requested_units]
         # pairs above the limit are simulated too, so that the curve shows plans that are cheaper and throttle more

@@ -8,12 +8,11 @@ from highwater_lab.rehearse.app import (
     UnreadChange,
     rehearse_app,
 )
-from highwater_lab.rehearse.conditions import Conditions
 from highwater_lab.rehearse.jobs import PlannedBoost, PlannedJob
 from highwater_lab.rehearse.limits import Limits, Passed
 from highwater_lab.rehearse.outcome import Cheapest, Outcome
 from highwater_lab.rehearse.plans import PlanGoals, PlanSum, Sums, TablePlan, plan_app, sum_plans
-from highwater_lab.rehearse.rehearsal import Rehearsal, RehearsalError, Workload, rehearse
+from highwater_lab.rehearse.rehearsal import Conditions, Rehearsal, RehearsalError, Workload, rehearse
 from highwater_lab.template import Consequence, Hazard, HazardKind
 
 __all__ = [

@@ -18,9 +18,8 @@ from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
 from highwater_lab.recommend.search import recommend
-from highwater_lab.rehearse.conditions import Conditions
 from highwater_lab.rehearse.outcome import Cheapest, Outcome
-from highwater_lab.rehearse.rehearsal import assumptions
+from highwater_lab.rehearse.rehearsal import Conditions, assumptions
 from highwater_lab.services.billing import HOURS_PER_MONTH, scaler_items
 from highwater_lab.services.prices import NO_COMMITMENTS, Commitments, Prices
 from highwater_lab.services.timing import Timing
@@ -28,6 +27,7 @@ from highwater_lab.simulation import ResourceSetup, TableSetup
 from highwater_lab.simulation.simulator import mark_price
 from highwater_lab.template import (
     Hazard,
+    HazardKind,
     ListedApp,
     ListedTable,
     Remark,
@@ -143,7 +143,7 @@ class AppRehearsal:
         commitments: What was bought before. Reserved capacity is subtracted from the sums of an app, as its tables
             share it, and not from the costs of single tables.
         fixed: What is paid for beside the tables; it is part of the sums.
-        remarks: What of the new app was not read, or contradicts itself.
+        remarks: What of the new app was not read, or contradicts itself; not what is a hazard.
         unread: What is not read and differs from the old app. Tables that it names are unknown; where it names none,
             any table of its stack may differ, so that the sums of its stage are not known.
         hazards: What AWS refuses or destroys when the change is deployed; none if the app is not compared.
@@ -381,6 +381,8 @@ def rehearse_app(
     """
     old_tables = () if before is None else before.tables
     unread = () if before is None else unread_changes(before, after)
+    hazards = () if before is None else hazards_of(old_tables, after.tables, after.remarks)
+    twice = {each.table for each in hazards if each.kind is HazardKind.TWO_TARGETS}
     # reserved capacity is subtracted from the sum of the tables
     prices_of = cache(conditions.without_reserved().prices)
     known: list[_Work] = []
@@ -421,9 +423,11 @@ def rehearse_app(
         prices="; ".join(sorted({each.prices.name for each in known})),
         commitments=conditions.commitments,
         fixed=_fixed(after.fixed, after.fixed if before is None else before.fixed, prices_of(None)),
-        remarks=after.remarks,
+        remarks=tuple(
+            each for each in after.remarks if each.kind is not RemarkKind.TWO_TARGETS or not twice & set(each.tables)
+        ),
         unread=unread,
-        hazards=() if before is None else hazards_of(old_tables, after.tables),
+        hazards=hazards,
     )
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from highwater_lab.recommend import Candidate, Recommendation, recommend
+from highwater_lab.recommend.search import without_windows
 from highwater_lab.rehearse.app import does_not_fit, run_all
-from highwater_lab.rehearse.conditions import Conditions
-from highwater_lab.rehearse.rehearsal import assumptions
+from highwater_lab.rehearse.rehearsal import Conditions, assumptions
 from highwater_lab.services.prices import Prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import TableSetup
@@ -169,7 +169,8 @@ def _works(
         if traffic is None or problem:
             unknown.append(replace(plan, unknown=problem))
             continue
-        notes = (*table.setup.notes, *assumptions(table.setup, traffic), *traffic.notes)
-        plan = replace(plan, notes=tuple(dict.fromkeys(notes)), is_idle=traffic.is_idle)
+        untried = without_windows(table.setup)
+        notes = (*table.setup.notes, *assumptions(table.setup, traffic), *traffic.notes, untried)
+        plan = replace(plan, notes=tuple(dict.fromkeys(filter(None, notes))), is_idle=traffic.is_idle)
         prices = conditions.prices(table.setup.region)
         yield _Work(plan, table.setup, traffic, goals, prices, conditions.timing)

@@ -133,9 +133,13 @@ def total_sentence(app: AppRehearsal) -> str:
     return text
 
 
-def remark_lines(app: AppRehearsal) -> list[str]:
-    """Return what was not read or contradicts itself, a sentence each: what differs first."""
-    differs = [f"{each.text}." for each in app.unread]
+def remark_lines(app: AppRehearsal, said: Iterable[TableRehearsal] = ()) -> list[str]:
+    """Return what was not read or contradicts itself, a sentence each: what differs first.
+
+    What makes one of the tables *said* unknown is left out, as the table's own line has it.
+    """
+    names = {table.name for table in said}
+    differs = [f"{each.text}." for each in app.unread if not names & set(each.remark.tables)]
     keys = {each.remark.key for each in app.unread}
     return [*differs, *(f"{each.text}." for each in app.remarks if each.key not in keys)]
 
@@ -168,9 +172,7 @@ def print_app(app: AppRehearsal, console: Console) -> None:
     same = len(app.tables) - len(shown) - len(app.unknown())
     if app.against and same:
         console.print(f"{same} {'is' if same == 1 else 'are'} unchanged.", highlight=False)
-    for table in app.unknown():
-        console.print(f"[yellow]![/] {escape(sentence(table, app.against))}", highlight=False, soft_wrap=True)
-    for line in remark_lines(app):
+    for line in (*(sentence(table, app.against) for table in app.unknown()), *remark_lines(app, app.unknown())):
         console.print(f"[yellow]![/] {escape(line)}", highlight=False, soft_wrap=True)
     console.print(f"[dim]{escape(sources(app))}[/]", highlight=False, soft_wrap=True)
 

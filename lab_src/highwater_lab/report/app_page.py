@@ -74,10 +74,9 @@ def _stage(app: AppRehearsal) -> Iterator[str]:
     if said:
         items = "".join(f"<li>{html.escape(each)}</li>" for each in said)
         yield f"<details open><summary>In words</summary><ul>{items}</ul></details>"
-    for line in remark_lines(app):
+    unknown = app.unknown()
+    for line in (*remark_lines(app, unknown), *(sentence(table, app.against) for table in unknown)):
         yield f"<p class='note'>{html.escape(line)}</p>"
-    for table in app.unknown():
-        yield f"<p class='note'>{html.escape(sentence(table, app.against))}</p>"
     same = [table for table in app.tables if table not in shown and not table.unknown]
     if same:
         heading = f"{counted(len(same), 'table')} unchanged"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from highwater_lab.files import replace_file
-from highwater_lab.physics.bucket import Cause
+from highwater_lab.physics.throughput import Cause
 from highwater_lab.pictures import drawable, load_pyplot, quiet_about_glyphs
 from highwater_lab.recommend import Candidate, Recommendation
 from highwater_lab.rehearse import Rehearsal

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+from zlib import crc32
+
+# How many seconds later than the alarms of a table's writes those of each further target are judged
+_ALARMS_APART: Final = 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,30 +24,67 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """Delays, in seconds unless the name says otherwise.
+class Phase:
+    """The seconds of each minute, 0 to 59, at which what happens every minute does; each table has its own by chance.
 
-    A default with a named source is measured or documented. The others are chosen so that the simulation reproduces the
-    figures of "Handle traffic spikes with Amazon DynamoDB provisioned capacity" (docs/figures.md).
+    CloudWatch judges each alarm once a minute at a second of its own (:02, :13, :43 and :59 recorded), Application Auto
+    Scaling acts within a tenth of a second of its alarm, and repeats a minute later to the millisecond (radkawar/stackd
+    9dc356f, testdata/aws/applicationautoscaling/dynamodb_maintenance, 2026-09).
 
     Attributes:
-        metric_delay: From the end of a minute to its datapoint in CloudWatch: "2 minutes or more" (the same post).
-        alarm_latency: From the datapoint that breaches an alarm to the alarm's actions.
-        autoscaling_reaction: From an alarm's action to Application Auto Scaling's UpdateTable call. An alarm's action
-            is repeated every minute, and a change by hand against it was undone after 82 s: at least 22 s later.
-        scheduled_lateness: From a scheduled action's time to its run: 8.5 and 14.6 s in the samples of the Application
-            Auto Scaling User Guide.
+        tracking_alarm: The alarms of target tracking are judged, those of the table's writes.
+        scaler_alarm: The alarms of the scaler are judged.
+        tick: A schedule runs the scaler, or another function that scales.
+    """
+
+    tracking_alarm: int
+    scaler_alarm: int
+    tick: int
+
+    def tracking_alarm_of(self, place: int) -> int:
+        """Return the second for the target at that place: a table's writes, its reads, an index's writes, and so on."""
+        return (self.tracking_alarm + place * _ALARMS_APART) % 60
+
+
+# Six that spread each second evenly over the minute, and the order in which a datapoint reaches native scaling and the
+# scaler. The first has the difference between both that is to be expected, ten seconds in favour of the scaler, which
+# has two chances in a minute.
+PHASES: Final = (
+    Phase(tracking_alarm=25, scaler_alarm=55, tick=15),
+    Phase(tracking_alarm=5, scaler_alarm=15, tick=35),
+    Phase(tracking_alarm=15, scaler_alarm=45, tick=55),
+    Phase(tracking_alarm=35, scaler_alarm=25, tick=5),
+    Phase(tracking_alarm=45, scaler_alarm=5, tick=45),
+    Phase(tracking_alarm=55, scaler_alarm=35, tick=25),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Delays, in seconds unless the name says otherwise. Most are recorded, measured or documented.
+
+    Attributes:
+        metric_delay: From the end of a minute to its datapoint in CloudWatch. "2 minutes or more" ("Handle traffic
+            spikes with Amazon DynamoDB provisioned capacity"); alarms used a minute 102 to 134 s after its end, each at
+            its second (radkawar/stackd 9dc356f, testdata/aws/applicationautoscaling/dynamodb_maintenance, 2026-09).
+        phase: At which seconds alarms are judged and schedules run.
+        scheduled_least: The least lateness of a scheduled action: 3.5 s recorded, and one of 43 above 47.5 s
+            (testdata/aws/applicationautoscaling/activity_lifecycle of the same recordings).
+        scheduled_most: The most.
+        gauge_age: How much older the value of a datapoint of provisioned capacity is than its label: 85 s or more in
+            the recordings of `metric_delay`.
         autoscaling_update: From an UpdateTable call by Application Auto Scaling to the new capacity, if the existing
-            partitions suffice: 1.0 to 4.4 s measured after a floor was raised. The activity lasts 30 to 37 s, in that
-            measurement as in the same samples: Application Auto Scaling notices later that the change is complete.
+            partitions suffice: 1.7 s recorded, 1.0 to 4.4 s measured after a floor was raised. The activity lasts 30 to
+            37 s: Application Auto Scaling notices later that the change is complete.
         direct_update: From an UpdateTable call by a client to the new capacity, if the existing partitions suffice: 1.0
             to 2.3 s measured.
         growth: From an UpdateTable call to the new capacity, if DynamoDB has to add partitions: not documented; a
             warm-up was measured at 272 to 514 s.
         to_on_demand: A table's first switch from provisioned capacity to on-demand: 129 to 172 s measured.
         to_on_demand_again: A later switch of the same table to on-demand: 4.1 to 5.1 s measured.
-        to_provisioned: A switch from on-demand to provisioned capacity: 55 to 98 s measured.
-        to_provisioned_with_indexes: The same switch for a table with an index: 83 to 113 s measured.
+        to_provisioned: A table's first switch from on-demand to provisioned capacity: 55 to 113 s measured, 90, 148 and
+            288 s recorded (testdata/aws/dynamodb/billing_mode_limits and read_throttling of the same recordings).
+        to_provisioned_again: A later switch of the same table to provisioned capacity: 3 to 10 s recorded.
         warm_up: From a call that raises warm throughput until it applies, if DynamoDB has to add partitions: 272 to
             514 s measured.
         warm_up_again: From a call that raises warm throughput until it applies, if the existing partitions suffice: 2 s
@@ -58,17 +100,18 @@ class Timing:
             the order of minutes" (Amazon DynamoDB, USENIX ATC 2022, section 4.4).
     """
 
-    metric_delay: int = 150
-    alarm_latency: int = 10
-    autoscaling_reaction: int = 30
-    scheduled_lateness: int = 10
-    autoscaling_update: int = 5
+    metric_delay: int = 120
+    phase: Phase = PHASES[0]
+    scheduled_least: int = 3
+    scheduled_most: int = 47
+    gauge_age: int = 85
+    autoscaling_update: int = 2
     direct_update: int = 2
     growth: int = 300
     to_on_demand: int = 150
     to_on_demand_again: int = 5
-    to_provisioned: int = 77
-    to_provisioned_with_indexes: int = 98
+    to_provisioned: int = 113
+    to_provisioned_again: int = 7
     warm_up: int = 400
     warm_up_again: int = 2
     index_build: int = 720
@@ -86,25 +129,20 @@ class Timing:
             to_on_demand=0,
             to_on_demand_again=0,
             to_provisioned=0,
-            to_provisioned_with_indexes=0,
+            to_provisioned_again=0,
             warm_up=0,
             warm_up_again=0,
             index_build=0,
         )
 
     def newest_minute(self, at: int) -> int:
-        """Return the last minute whose datapoint auto scaling has acted on by second *at*; both count from one time."""
-        return (at - self.metric_delay - self.alarm_latency - self.autoscaling_reaction) // 60 - 1
+        """Return the last minute whose datapoint is there by second *at*; both count from one time."""
+        return (at - self.metric_delay) // 60 - 1
 
-    @property
-    def alarm_second(self) -> int:
-        """The second of each minute in which alarms act on a new datapoint."""
-        return (self.metric_delay + self.alarm_latency) % 60
-
-    @property
-    def autoscaling_second(self) -> int:
-        """The second of each minute in which auto scaling acts on a new datapoint."""
-        return (self.alarm_second + self.autoscaling_reaction) % 60
+    def scheduled_lateness(self, name: str, at: int) -> int:
+        """Return how late the scheduled action *name* of second *at* runs: evenly spread, and always the same."""
+        spread = self.scheduled_most - self.scheduled_least + 1
+        return self.scheduled_least + crc32(f"{name}@{at}".encode()) % spread
 
     @property
     def warming_pace(self) -> Pace:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from highwater.core import Bounds, Dimension
-from highwater_lab.services.autoscaling import Alarm, ScheduledChange
+from highwater.core.tracking import Alarm
+from highwater_lab.physics import QUANTA_PER_UNIT
+from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.timing import Timing
 from highwater_lab.services.update_table import Refused
 from highwater_lab.simulation.run import Event, EventKind
@@ -20,11 +22,15 @@ class SimulatedAutoScaling:
         self._table = table
         self._timing = timing
         self._pace = timing.pace(by_autoscaling=True)
-        self._tracked = [target for target in table.targets if target.tracking is not None]
-        # the second of the minute in which a datapoint comes, and how many minutes ago its own began
-        self._offset = timing.metric_delay % 60
-        self._latency = timing.alarm_latency + timing.autoscaling_reaction
-        self._minutes_late = -timing.newest_minute(self._offset + self._latency)
+        # of each target that is tracked, the second at which its alarms are judged, and how many minutes ago the newest
+        # minute that they know began
+        self._tracked = [
+            (target, second, -timing.newest_minute(second))
+            for place, target in enumerate(table.targets)
+            if target.tracking is not None
+            # targets are reads and writes in turn, and the writes come first here
+            for second in (timing.phase.tracking_alarm_of(place ^ 1),)
+        ]
         for resource in table.setup.resources:
             if not table.setup.is_on_demand:
                 for target in table.targets:
@@ -34,37 +40,38 @@ class SimulatedAutoScaling:
 
     @property
     def has_policies(self) -> bool:
-        """Whether `watch` has anything to do."""
+        """Whether `plan_alarms` has anything to do."""
         return bool(self._tracked)
 
-    def plan_watch(self, minute: int) -> None:
-        """At the beginning of a minute: `watch` when its datapoint comes, at once where nothing can happen before."""
-        at = minute * 60 + self._offset
-        if self._table.has_due(at):
-            self._table.at(at, lambda _: self.watch(minute))
-        else:
-            self.watch(minute)
-
-    def watch(self, minute: int) -> None:
-        """Plan what auto scaling does for alarms that the datapoint of this minute sets off."""
-        newest = minute - self._minutes_late
-        if newest < 0:
-            return
-        for target in self._tracked:
-            tracking, units, last = target.tracking, target.throughput.units, target.consumed[newest]
-            if tracking is None:
+    def plan_alarms(self, minute: int) -> None:
+        """At the beginning of a minute: judge each alarm at its second, at once where nothing can happen before."""
+        for target, second, minutes_late in self._tracked:
+            newest = minute - minutes_late
+            if newest < 0:
                 continue
-            if units != target.band_units:
-                target.band_units, target.band = units, tracking.band(units)
-            idle, busiest = target.band
-            # between its lines no alarm goes off, and that of an idle target stays in ALARM: at its floor there is
-            # nothing to do about it
-            if idle <= last <= busiest or (last < idle and units == target.floor):
-                continue
-            alarm = tracking.alarm(target.consumed, newest, units)
-            if alarm is not None and units != (target.floor if alarm is Alarm.LOW else target.ceiling):
-                at = minute * 60 + self._offset + self._latency
+            at = minute * 60 + second
+            if self._table.has_due(at):
+                self._table.at(at, self._judging(target, newest))
+            elif self._rings(target, newest):
                 self._table.at(at, self._reaction(target, newest))
+
+    def _judging(self, target: SimulatedTarget, newest: int) -> Callable[[int], None]:
+        return lambda at: self._react(at, target, newest) if self._rings(target, newest) else None
+
+    def _rings(self, target: SimulatedTarget, newest: int) -> bool:
+        """Whether an alarm rings that moves capacity, once minute *newest* is known; mostly it does not."""
+        tracking, units, last = target.tracking, target.throughput.units, target.consumed[newest]
+        if tracking is None:
+            return False
+        if units != target.band_units:
+            target.band_units, target.band = units, tracking.band(units, QUANTA_PER_UNIT)
+        idle, busiest = target.band
+        # between its lines no alarm goes off, and that of an idle target stays in ALARM: at its floor there is nothing
+        # to do about it
+        if idle <= last <= busiest or (last < idle and units == target.floor):
+            return False
+        alarm = tracking.alarm(target.consumed, newest, units, QUANTA_PER_UNIT)
+        return alarm is not None and units != (target.floor if alarm is Alarm.LOW else target.ceiling)
 
     def set_bounds(self, at: int, index: str | None, dimension: Dimension, bounds: Bounds, why: str) -> None:
         """RegisterScalableTarget with other bounds: it clamps at once."""
@@ -104,7 +111,8 @@ class SimulatedAutoScaling:
             self._plan(target, action, second)
             self._run(at, target, action)
 
-        self._table.at(max(0, second - self._table.base + self._timing.scheduled_lateness), run)
+        late = self._timing.scheduled_lateness(action.name, second)
+        self._table.at(max(0, second - self._table.base + late), run)
 
     def _run(self, at: int, target: SimulatedTarget, action: ScheduledChange) -> None:
         """Set an action's bounds and clamp, unless they would cross."""

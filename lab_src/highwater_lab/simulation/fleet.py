@@ -24,10 +24,12 @@ class Pulses:
     Attributes:
         coverage_percent: The share of its requests that it tells of.
         delay_seconds: From the end of a slot until what was asked in it is known, and acted on.
+        silent_minutes: The minutes, counted from the start of the traffic, in which no process tells anything.
     """
 
     coverage_percent: int = 100
     delay_seconds: int = 5
+    silent_minutes: frozenset[int] = frozenset()
 
 
 class ToldSlots:
@@ -38,10 +40,11 @@ class ToldSlots:
     every half minute: each slot then counts as the minute's highest.
     """
 
-    def __init__(self, state: SimulatedTarget, bin_seconds: int, coverage_percent: int) -> None:
+    def __init__(self, state: SimulatedTarget, bin_seconds: int, pulses: Pulses) -> None:
         self.state = state
-        self._coverage = coverage_percent
-        self._consumed: list[int] = []
+        self._coverage = pulses.coverage_percent
+        self._silent = pulses.silent_minutes
+        self._consumed: list[int | None] = []
         self._refused: list[int] = []
         self._served_before = self._refused_before = 0
         self._peaks = _slot_peaks(state, bin_seconds)
@@ -70,7 +73,8 @@ class ToldSlots:
     def slots(self, most: int, newest: int, base_slot: int) -> Slots:
         """Up to so many slots, the newest of which is *newest*, counted from the start."""
         recorded = len(self._consumed)
-        halves = max(0, newest + 1 - recorded) // _HALF_MINUTE if self._peaks else 0
+        has_halves = bool(self._peaks) and recorded // SLOTS_PER_MINUTE not in self._silent
+        halves = max(0, newest + 1 - recorded) // _HALF_MINUTE if has_halves else 0
         end = min(newest + 1, recorded + halves * _HALF_MINUTE)
         first = max(0, end - most)
         consumed, refused = self._consumed[first:end], self._refused[first:end]
@@ -81,8 +85,9 @@ class ToldSlots:
         return Slots(base_slot + end - 1, tuple(consumed), tuple(refused))
 
     def _add(self, served: int, refused: int) -> None:
-        self._consumed.append(self._told(served))
-        self._refused.append(self._told(refused))
+        is_silent = len(self._consumed) // SLOTS_PER_MINUTE in self._silent
+        self._consumed.append(None if is_silent else self._told(served))
+        self._refused.append(0 if is_silent else self._told(refused))
 
     def _told(self, quanta: int) -> int:
         """The units that the fleet tells of, rounded up."""
@@ -102,7 +107,7 @@ class Fleet:
         self._table = table
         self._delay = pulses.delay_seconds
         self._wake = wake
-        self.told = [ToldSlots(target, table.bin_seconds, pulses.coverage_percent) for target in table.targets]
+        self.told = [ToldSlots(target, table.bin_seconds, pulses) for target in table.targets]
         self._asked = [told for told in self.told if told.state.rates is not None]
         self._is_hot = False
 

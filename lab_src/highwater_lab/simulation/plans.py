@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from highwater.core import Capacity, IndexCapacity, Plan, Target, Units, compile_actions, marks_of
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS
 from highwater.core.plan.zones import find_zone
-from highwater_lab.services.autoscaling import ScheduledChange, TargetTracking
+from highwater.core.tracking import TargetTracking
+from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
 

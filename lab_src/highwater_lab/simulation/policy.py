@@ -14,7 +14,7 @@ from highwater.core.scaler.minutes import Minutes, MinuteSeries
 from highwater.core.scaler.regret import PastSeries, planned_by_minute
 from highwater.core.throttles import ThrottleCause
 from highwater_lab.physics import QUANTA_PER_UNIT
-from highwater_lab.physics.bucket import Cause
+from highwater_lab.physics.throughput import Cause
 from highwater_lab.services.update_table import CapacityControl, Refused
 from highwater_lab.simulation.fleet import Pulses, ToldSlots
 from highwater_lab.simulation.setup import TableSetup
@@ -38,8 +38,9 @@ class Calls:
 class PolicyTarget:
     """One target: its capacity, bounds, and the metrics of its last minutes, per second unless said otherwise."""
 
-    def __init__(self, state: SimulatedTarget) -> None:
+    def __init__(self, state: SimulatedTarget, gauge_age: int) -> None:
         self._state = state
+        self._gauge_age = gauge_age
         self.dimension = state.dimension
         self.newest = -1
         self.told: ToldSlots | None = None
@@ -95,10 +96,10 @@ class PolicyTarget:
     def past(self, target: Target, first: int) -> PastSeries:
         """The minutes that are known, as CloudWatch would show them; *target* has the plan, *first* is since 1970."""
         past = self._past = self._past or PastSeries(first)
-        # a minute waits for the next datapoint of its capacity
-        while len(past) + CAPACITY_MINUTES <= self.newest:
+        # a minute waits for the next two datapoints of its capacity, as their values are older than they say
+        while len(past) + 2 * CAPACITY_MINUTES <= self.newest:
             before = len(past)
-            capacity = max(self._capacity_at(before), self._capacity_at(before + CAPACITY_MINUTES))
+            capacity = max(self._gauge(before + minutes) for minutes in (0, CAPACITY_MINUTES, 2 * CAPACITY_MINUTES))
             planned = planned_by_minute(target, first + before, CAPACITY_MINUTES)
             for minute, bounds in enumerate(planned, before):
                 throttled = self._state.throttled.get(minute, {}).get(ThrottleCause.PROVISIONED, 0) // QUANTA_PER_UNIT
@@ -106,10 +107,10 @@ class PolicyTarget:
                 past.append(consumed, throttled, capacity, bounds)
         return past
 
-    def _capacity_at(self, minute: int) -> int:
-        """The capacity when a minute begins."""
+    def _gauge(self, minute: int) -> int:
+        """The provisioned capacity that CloudWatch shows at a minute."""
         changes = self._state.capacity
-        return changes[bisect_right(changes, minute * 60, key=itemgetter(0)) - 1][1]
+        return changes[max(bisect_right(changes, minute * 60 - self._gauge_age, key=itemgetter(0)) - 1, 0)][1]
 
     def pulses(self, slots: int) -> Slots | None:
         """What the fleet told of the last slots that are known; `None` for a fleet that tells nothing."""
@@ -192,7 +193,6 @@ class Policy:
         name: As people ask for it: `native:70`.
         source: Where the algorithm and its defaults come from.
         period_seconds: How often `poll` is called, `None` for never.
-        offset_seconds: How long after each whole period; by default at it.
         metrics_per_target: Metrics that one poll asks CloudWatch for, per target, unless it says how many it did.
         alarms_per_target: CloudWatch alarms of its own, beside those of target tracking.
         pulses: How the table's fleet tells what it asks for, `None` for a fleet that tells nothing.
@@ -201,7 +201,6 @@ class Policy:
     name = "declared"
     source = "the template: windows, target tracking, limits"
     period_seconds: int | None = None
-    offset_seconds = 0
     metrics_per_target = 0
     alarms_per_target = 0
     pulses: Pulses | None = None
@@ -214,6 +213,10 @@ class Policy:
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002 - some look ahead
         """The table as this policy has it before the start."""
         return setup
+
+    def rings(self, seen: Seen) -> bool:  # noqa: ARG002 - whoever has alarms looks
+        """Whether an alarm of its own goes to ALARM now, which polls it; asked once a minute."""
+        return False
 
     def needs_help(self, seen: Seen) -> bool:  # noqa: ARG002 - whoever hears pulses looks
         """Whether the fleet's pulses, as they are known now, wake the policy."""

@@ -12,8 +12,8 @@ from highwater.core import Dimension
 from highwater.core.limits import MIN_TARGET_UTILIZATION_PERCENT
 from highwater.core.throttles import ThrottleCause
 from highwater_lab.physics import INDEX, QUANTA_PER_UNIT
-from highwater_lab.physics.bucket import Cause
 from highwater_lab.physics.partitions import PARTITION_QUANTA, PARTITION_UNITS, WHOLE
+from highwater_lab.physics.throughput import Cause
 from highwater_lab.services.update_table import Refused
 from highwater_lab.simulation.run import EventKind, Run, TargetRun
 

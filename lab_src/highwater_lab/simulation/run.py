@@ -13,7 +13,7 @@ from highwater.core import Dimension
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.throttles import ThrottleCause
 from highwater_lab.physics import QUANTA_PER_UNIT
-from highwater_lab.physics.bucket import Cause
+from highwater_lab.physics.throughput import Cause
 from highwater_lab.services.billing import Bill
 from highwater_lab.simulation.setup import JobRun, QueueRun
 from highwater_lab.traffic.series import Stream

@@ -10,11 +10,13 @@ from typing import Final
 
 from highwater.core import Capacity, Dimension, Units
 from highwater.core.boosts import Lease
+from highwater.core.bucket import BURST_SECONDS, OnRaise
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.pacing import RateGoal
 from highwater.core.scaler.plan import ScaledPlan
-from highwater_lab.physics import BURST_SECONDS, KeyDistribution
-from highwater_lab.services.autoscaling import ScheduledChange, TargetTracking
+from highwater.core.tracking import TargetTracking
+from highwater_lab.physics import KeyDistribution
+from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.simulation.known import KnownTable
 
 
@@ -283,6 +285,7 @@ class TableSetup:
         region: The region that it is in, whose prices count; `None` where the template does not say.
         replicas: The further replicas of a global table.
         burst_seconds: How many seconds of unused capacity its burst buckets keep.
+        on_raise: What becomes of what they hold when capacity is raised.
         leases: The boosts that jobs ask for, in the order of their starts.
         jobs: Background work beside the traffic.
         buffer: The queue that its writes pass through, `None` for none.
@@ -303,6 +306,7 @@ class TableSetup:
     region: str | None = None
     replicas: tuple[ReplicaSetup, ...] = ()
     burst_seconds: int = BURST_SECONDS
+    on_raise: OnRaise = OnRaise.KEEP
     leases: tuple[Lease, ...] = ()
     jobs: tuple[JobSetup, ...] = ()
     buffer: Buffer | None = None

@@ -87,7 +87,7 @@ def simulate(
     minutes = traffic.minutes
     for minute in range(minutes):
         if autoscaling.has_policies:
-            autoscaling.plan_watch(minute)
+            autoscaling.plan_alarms(minute)
         if fleet is not None:
             fleet.plan_minute(minute)
         table.serve_minute(minute)
@@ -125,7 +125,7 @@ class _Poller:
         self._pace = timing.pace(by_autoscaling=False)
         self.metrics_requested = 0
         self.fleet: Fleet | None = None
-        targets = {(t.index, t.dimension): PolicyTarget(t) for t in table.targets}
+        targets = {(t.index, t.dimension): PolicyTarget(t, timing.gauge_age) for t in table.targets}
         resources = tuple(
             PolicyResource(index, control, targets[index, Dimension.READ], targets[index, Dimension.WRITE])
             for index, control in table.controls.items()
@@ -138,8 +138,10 @@ class _Poller:
             for told in self.fleet.told:
                 target = targets[told.state.index, told.state.dimension]
                 target.told, target.base_slot = told, table.base // SLOT_SECONDS
-        # on the whole period of the clock, as schedules of cron and CloudWatch Events run
-        table.at((policy.offset_seconds - table.base) % self._period, self._poll)
+        # a schedule runs in each whole period of the clock, at a second of its own
+        table.at((timing.phase.tick - table.base) % self._period, self._poll)
+        if policy.alarms_per_target:
+            table.at((timing.phase.scaler_alarm - table.base) % 60, self._judge)
 
     def _wake(self, at: int) -> None:
         self._seen.move_to(at)
@@ -150,6 +152,12 @@ class _Poller:
         self._table.at(at + self._period, self._poll)
         self._seen.move_to(at)
         self._turn(at)
+
+    def _judge(self, at: int) -> None:
+        self._table.at(at + 60, self._judge)
+        self._seen.move_to(at)
+        if self._policy.rings(self._seen):
+            self._turn(at)
 
     def _turn(self, at: int) -> None:
 

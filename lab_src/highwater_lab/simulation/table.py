@@ -202,7 +202,8 @@ class SimulatedTable:
                 quota_units=self.setup.quota_units,
             )
             partitions = control.partitions
-            throughput = {d: Provisioned(d, control.units[d], partitions, self.setup.burst_seconds) for d in Dimension}
+            burst = (self.setup.burst_seconds, self.setup.on_raise)
+            throughput = {d: Provisioned(d, control.units[d], partitions, *burst) for d in Dimension}
         self._partitions[index] = partitions
         for dimension in Dimension:
             setup = resource.target(dimension)

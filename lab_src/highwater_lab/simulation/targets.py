@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from highwater.core import Dimension
 from highwater.core.throttles import ThrottleCause
+from highwater.core.tracking import TargetTracking
 from highwater_lab.physics import INDEX, KeyDistribution, OnDemandThroughput, Provisioned
-from highwater_lab.physics.bucket import Cause
-from highwater_lab.services.autoscaling import ScalableTarget, TargetTracking
+from highwater_lab.physics.throughput import Cause
+from highwater_lab.services.autoscaling import ScalableTarget
 from highwater_lab.simulation.run import TargetRun
 
 

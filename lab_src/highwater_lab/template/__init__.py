@@ -7,7 +7,7 @@ from highwater_lab.template.listed import ListedTable, tables_called
 from highwater_lab.template.matching import is_moved, match_tables
 from highwater_lab.template.parameters import read_parameters
 from highwater_lab.template.remarks import Remark, RemarkKind
-from highwater_lab.template.selection import ListedApp, find_table, list_tables, read_app
+from highwater_lab.template.selection import ListedApp, find_table, read_app, several_match
 
 __all__ = [
     "Consequence",
@@ -22,12 +22,12 @@ __all__ = [
     "hazards_of",
     "is_moved",
     "is_plan",
-    "list_tables",
     "load_prior",
     "load_templates",
     "match_tables",
     "read_app",
     "read_parameters",
+    "several_match",
     "tables_called",
     "two_deploys",
 ]

@@ -224,6 +224,11 @@ def load_template(file: Path, *, may_be_empty: bool = False) -> Template:
 def template_of(document: Document) -> Template:
     """Return a document as a template; raises `NoTemplate` if it is none."""
     body = document.body
+    if isinstance(body, list):
+        raise NoTemplate(
+            f"{document.where}: is a list of {len(body)}, and neither a CloudFormation template nor a Terraform plan "
+            "or state as JSON; give each template in a file of its own"
+        )
     if not isinstance(body, dict) or not isinstance(body.get("Resources"), dict):
         raise NoTemplate(
             f"{document.where}: is neither a CloudFormation template, as it has no Resources section, nor a Terraform "

@@ -25,6 +25,8 @@ from highwater_lab.template.terraform import is_terraform, templates_of
 
 # What the Serverless Framework deploys, in the folder that serverless package writes
 DEPLOYED_BY_SERVERLESS: Final = "cloudformation-template-update-stack.json"
+# what it writes beside that
+_STATE_OF_SERVERLESS: Final = "serverless-state.json"
 _ENDINGS: Final = (".json", ".yaml", ".yml", ".template")
 # A file of a folder without any of these words is no template and no plan; YAML of a megabyte takes half a minute
 _SIGNS: Final = ("Resources", "format_version", "lineage", "@level")
@@ -84,6 +86,11 @@ def _refuse(file: Path, body: Any) -> None:
         raise TemplateError(
             f"{file}: is the log that terraform plan -json prints, which has no capacity; run terraform plan -out "
             "PLANFILE, and give what terraform show -json PLANFILE prints"
+        )
+    if file.name == _STATE_OF_SERVERLESS:
+        raise TemplateError(
+            f"{file}: is the state of the Serverless Framework, and no template; give the folder {file.parent}, or "
+            f"{file.parent / DEPLOYED_BY_SERVERLESS}"
         )
     if {"service", "provider"} <= body.keys():
         raise TemplateError(

@@ -14,6 +14,7 @@ from highwater.core import Dimension
 from highwater_lab.template.deployed import Target
 from highwater_lab.template.listed import ListedTable
 from highwater_lab.template.matching import is_moved, match_tables
+from highwater_lab.template.remarks import Remark, RemarkKind
 
 _MOST_LISTED: Final = 3
 
@@ -86,14 +87,25 @@ def two_deploys(old: str, new: str) -> tuple[str, str]:
     )
 
 
-def hazards_of(before: Sequence[ListedTable], after: Sequence[ListedTable]) -> tuple[Hazard, ...]:
-    """Return what AWS refuses or destroys when an app is changed from *before* to *after*, by table."""
+def hazards_of(
+    before: Sequence[ListedTable], after: Sequence[ListedTable], remarks: Sequence[Remark] = ()
+) -> tuple[Hazard, ...]:
+    """Return what AWS refuses or destroys when an app is changed from *before* to *after*, by table.
+
+    Of the *remarks* on the new app it is those on a second scalable target.
+    """
+    second = [remark for remark in remarks if remark.kind is RemarkKind.TWO_TARGETS]
     hazards = []
     for old, new in match_tables(before, after):
         table = new or old
         assert table is not None  # noqa: S101 - a table is in one of the apps
         for kind, consequence, what, fix in _hazards(old, new):
             hazards.append(Hazard(kind, table.name, table.stage, consequence, what, fix))
+        for remark in second if new is not None else ():
+            if table.name in remark.tables:
+                consequence = Consequence.KEPT if _is_terraform(table) else Consequence.REFUSED
+                what, _, fix = remark.text.rpartition("; ")
+                hazards.append(Hazard(HazardKind.TWO_TARGETS, table.name, table.stage, consequence, what, fix))
     return tuple(hazards)
 
 
@@ -109,7 +121,6 @@ def _hazards(old: ListedTable | None, new: ListedTable | None) -> _Found:
         yield from _lowered(old, new)
         yield from _indexes(old, new)
         yield from _owner_changed(old, new)
-    yield from _two_targets(new)
     yield from _replica(old, new)
 
 
@@ -309,21 +320,6 @@ def _owner_changed(old: ListedTable, new: ListedTable) -> _Found:
         return
     what += ": CloudFormation refuses the second owner"
     yield HazardKind.OWNER_CHANGED, Consequence.REFUSED, what, ". ".join(two_deploys(from_, to))
-
-
-def _two_targets(new: ListedTable) -> _Found:
-    for target, owners in new.deployed.owners.items():
-        if len(owners) < 2:
-            continue
-        names = " and ".join(sorted(each.name for each in owners))
-        what = f"the scalable target of {_target_label(target)} is declared twice, by {names}"
-        fix = "remove one of them"
-        if _is_terraform(new):
-            # the sources are those of an owner that changes
-            what += ": both are one target in AWS, with the bounds that are applied last, and gone with either"
-            yield HazardKind.TWO_TARGETS, Consequence.KEPT, what, fix
-        else:
-            yield HazardKind.TWO_TARGETS, Consequence.REFUSED, f"{what}: CloudFormation refuses the second", fix
 
 
 def _replica(old: ListedTable | None, new: ListedTable) -> _Found:

@@ -55,10 +55,6 @@ class ListedTable:
     is_managed: bool = False
     deployed: Deployed = field(default_factory=Deployed)
 
-    def is_called(self, name: str) -> bool:
-        """Return whether people may mean this table by *name*, which of several tables `tables_called` decides."""
-        return self.sureness(name) is not None
-
     def name_among(self, names: Iterable[str]) -> str | None:
         """Return which of these names is the table's; `None` if none is, or if several may be.
 

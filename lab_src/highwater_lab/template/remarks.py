@@ -22,6 +22,7 @@ class RemarkKind(StrEnum):
 
     NOT_READ = "not read"
     CONTRADICTION = "contradiction"
+    TWO_TARGETS = "two-targets"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class Remark:
     """A part of a template that is not read, or that cannot be as it is declared.
 
     Attributes:
-        kind: Which of the two.
+        kind: Which of these; two scalable targets for one capacity are a contradiction that AWS sees only in a change.
         where: Its place: logical id or address, with its type.
         what: What that means, in a sentence without a period.
         stage: The folder's stage that its stack belongs to, empty for none.
@@ -148,11 +149,17 @@ def _policies(parts: Parts, labels: Labels) -> Iterator[Remark]:
 def _contradictions(stacks: Stacks, parts: Parts, labels: Labels) -> Iterator[Remark]:
     """Yield a remark for each declaration that AWS refuses beside another, or that points at nothing."""
     for first, second in _twice(parts.targets):
-        what = (
-            f"is a second scalable target for {_label(second)}, beside {first.logical_id}: AWS has one, which both "
-            "change and the deletion of either removes; keep one"
+        beside = first.logical_id
+        if first.stack is not second.stack and (other := _stack_of(first.stack.template)):
+            beside += f" of {other}"
+        # the sources are those of an owner that changes, in the guard
+        refusal = (
+            "both are one target in AWS, with the bounds that are applied last, and gone with either"
+            if second.stack.template.is_plan
+            else "CloudFormation refuses the second"
         )
-        yield _contradiction(second, what, labels)
+        what = f"is a second scalable target for {_label(second)}, beside {beside}: {refusal}; keep one"
+        yield replace(_contradiction(second, what, labels), kind=RemarkKind.TWO_TARGETS)
     tracked = [part for part in parts.policies if _is_tracking(part)]
     for first, second in _twice(tracked):
         what = (

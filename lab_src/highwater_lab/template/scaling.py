@@ -9,7 +9,8 @@ from typing import Any, Final
 from highwater.core import Dimension, Plan
 from highwater.core.plan.zones import find_zone
 from highwater.core.schedule.bounds import bounds_with
-from highwater_lab.services.autoscaling import ScheduledChange, TargetTracking
+from highwater.core.tracking import TargetTracking
+from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.simulation import ScalableTargetSetup
 from highwater_lab.template.intrinsics import Resolver

@@ -1,4 +1,4 @@
-"""Chooses one table of a template or an assembly by a name that people use."""
+"""Reads all tables of the templates of an app, and chooses one by a name that people use."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Final
 from highwater_lab.simulation.setup import TableSetup
 from highwater_lab.template.deployed import read_deployed
 from highwater_lab.template.document import Template, TemplateError
+from highwater_lab.template.intrinsics import TABLE_TYPES
 from highwater_lab.template.listed import ListedTable, tables_called
-from highwater_lab.template.parts import Parts, Scope, fixed_of
+from highwater_lab.template.parts import Parts, Scope, fixed_of, may_exist
 from highwater_lab.template.remarks import Remark, remarks_of
 from highwater_lab.template.stacks import Stacks, is_open
 from highwater_lab.template.tables import TemplateTable, read_table, tables_of
@@ -67,11 +68,16 @@ def find_table(
         return replace(setup, notes=(*own, *setup.notes))
     if not chosen:
         raise TemplateError(f"there is no table {name!r}; the tables are {_listed(tables)}")
+    raise several_match(chosen)
+
+
+def several_match(names: Iterable[str]) -> TemplateError:
+    """Return the error of one table that was asked for where several of these names match."""
+    found = sorted(names)
     hint = "choose one with --table"
-    if len(chosen) > _MOST_NAMES:
-        first = min(chosen)
-        hint += f", by its path or any end of it, such as {first}"
-    raise TemplateError(f"{len(chosen)} tables match: {_listed(chosen)}; {hint}")
+    if len(found) > _MOST_NAMES:
+        hint += f", by its path or any end of it, such as {found[0]}"
+    return TemplateError(f"{len(found)} tables match: {_listed(found)}; {hint}")
 
 
 # The metadata of tables that belong to Highwater itself
@@ -87,26 +93,35 @@ class ListedApp:
             table that cannot be read is listed with the reason.
         remarks: What was not read, or contradicts itself.
         fixed: By stage how many alarms and scalers there are: `("Prod", "alarm")`, `("Prod", "scaler")`.
+        nothing: Why there is no table; empty if there is one.
     """
 
     tables: tuple[ListedTable, ...]
     remarks: tuple[Remark, ...] = ()
     fixed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    nothing: str = ""
+
+    def only(self, tables: Iterable[ListedTable]) -> ListedApp:
+        """Return the app with some of its tables alone, and with what was not read of them or names no table.
+
+        What is paid for beside the tables is left out.
+        """
+        chosen = tuple(tables)
+        names = {table.name for table in chosen}
+        remarks = tuple(each for each in self.remarks if not each.tables or names & set(each.tables))
+        return ListedApp(tables=chosen, remarks=remarks)
 
 
 def read_app(templates: list[Template], parameters: Mapping[str, str] | None = None) -> ListedApp:
     """Return what the templates of an app declare."""
     stacks, parts, tables = _find(templates, parameters or {}, {})
+    listed = tuple(_list_table(label, found, parts) for label, found in tables.items() if not _is_own(found))
     return ListedApp(
-        tables=tuple(_list_table(label, found, parts) for label, found in tables.items() if not _is_own(found)),
+        tables=listed,
         remarks=remarks_of(stacks, parts, _labels(tables)),
         fixed=Counter((stack.template.stage, what) for stack in stacks.all for what in fixed_of(stack)),
+        nothing="" if listed else _nothing(stacks),
     )
-
-
-def list_tables(templates: list[Template], parameters: Mapping[str, str] | None = None) -> list[ListedTable]:
-    """Return the tables of an app, as `read_app` does."""
-    return list(read_app(templates, parameters).tables)
 
 
 def _list_table(label: str, found: TemplateTable, parts: Parts) -> ListedTable:
@@ -199,7 +214,7 @@ def _matching(tables: dict[str, TemplateTable], name: str) -> dict[str, Template
     return {each.name: tables[each.name] for each in called}
 
 
-def _listed(tables: Mapping[str, object]) -> str:
+def _listed(tables: Iterable[str]) -> str:
     names = sorted(tables)
     if len(names) <= _MOST_NAMES:
         return ", ".join(names)
@@ -207,10 +222,15 @@ def _listed(tables: Mapping[str, object]) -> str:
 
 
 def _nothing(stacks: Stacks) -> str:
-    """Return why there is nothing to rehearse, and the remedy."""
+    """Return why there is no table, and the remedy."""
     first = stacks.all[0].template
     where = first.where if len(stacks.all) == 1 else f"{len(stacks.all)} templates"
-    message = f"{where}: no DynamoDB table and no scalable target for one, so there is nothing to rehearse"
+    message = f"{where}: no DynamoDB table and no scalable target for one"
+    for stack in stacks.all:
+        for logical_id in (name for kind in TABLE_TYPES for name, _ in stack.resources(kind)):
+            if not may_exist(stack, logical_id):
+                condition = stack.template.resource(logical_id).get("Condition")
+                return f"{message}; {logical_id} has the condition {condition}, which is false; give its --parameter"
     unread = [f"{left.where} {left.what}" for stack in stacks.all for left in stack.left_out]
     nested = [
         (logical_id, properties)

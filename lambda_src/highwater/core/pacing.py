@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from highwater.core.bucket import BURST_SECONDS, settle
+
 MILLIUNITS: Final = 1_000
 NANOSECONDS: Final = 1_000_000_000
 
@@ -118,8 +120,8 @@ class Brake:
 
 # The usual target utilization of target tracking, assumed where it is unknown
 USUAL_TARGET_PERCENT: Final = 70
-# Half of the documented five minutes of burst capacity is counted on, as AWS does not guarantee it
-_BELIEVED_SECONDS: Final = 150
+# Half of the documented burst capacity is counted on, as AWS does not guarantee it
+_HALF_SECONDS: Final = BURST_SECONDS // 2
 # Auto scaling raises capacity within seven minutes in the article's figures 2 and 3 (docs/figures.md); until then a
 # slow start spends at most one minute's capacity of the burst
 _ANSWERED_SECONDS: Final = 420
@@ -218,7 +220,7 @@ class Follower:
             self._risen_at = now
         self._provisioned = shown.provisioned
         if self._looked_at is None:
-            self._burst = shown.provisioned * MILLIUNITS * _BELIEVED_SECONDS
+            self._burst = shown.provisioned * MILLIUNITS * _HALF_SECONDS
         self._looked_at = now
         rate = self.goal.rate_at(shown.provisioned)
         least = min(rate, max(rate // _LEAST_PARTS, MILLIUNITS))
@@ -252,7 +254,7 @@ class Follower:
             return
         whole = self._provisioned * MILLIUNITS
         used = (max(self._asked, others) - whole) * (now - self._looked_at) // NANOSECONDS
-        self._burst = min(max(self._burst - used, 0), max(whole * _BELIEVED_SECONDS, self._burst))
+        self._burst, _ = settle(self._burst, 0, used, max(whole * _HALF_SECONDS, self._burst))
 
     def _others(self, shown: Shown) -> int:
         """Return the others' consumption; if unknown, the one for which auto scaling keeps the first capacity seen."""

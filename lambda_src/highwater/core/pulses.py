@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
+from highwater.core.bucket import BELIEVED_SECONDS, level_after, outlasts
 from highwater.core.plan.plan import TargetKey
 from highwater.core.units import Dimension
 
@@ -97,42 +98,6 @@ class Slots:
         return self.consumed_units[place] is None and not self.refused_units[place]
 
 
-# Chosen over the open traces: docs/decisions/0021.
-BELIEVED_SECONDS: Final = 60
-
-
-def level_after(
-    level_units: int,
-    capacity_units: int,
-    asked_units: Iterable[int],
-    seconds: int = SLOT_SECONDS,
-    burst_seconds: int = BELIEVED_SECONDS,
-) -> int:
-    """Return the tokens left after slots in which so many units were asked for.
-
-    Args:
-        level_units: The tokens before them.
-        capacity_units: Provisioned units per second.
-        asked_units: The units asked for in each slot.
-        seconds: How long each is.
-        burst_seconds: How many seconds of capacity the bucket holds.
-    """
-    most, fill = capacity_units * burst_seconds, capacity_units * seconds
-    level = min(level_units, most)
-    for asked in asked_units:
-        level += fill - asked
-        if level < 0:  # faster than min() and max() in this loop
-            level = 0
-        elif level > most:
-            level = most
-    return level
-
-
-def outlasts(level_units: int, capacity_units: int, rate: int, seconds: int) -> bool:
-    """Whether a bucket of *level_units* serves *rate* units per second for so many seconds."""
-    return (rate - capacity_units) * seconds <= level_units
-
-
 # The rate is that of the highest of so many last slots, as a slot may be told late by some processes.
 RATE_SLOTS: Final = 2
 
@@ -169,7 +134,7 @@ class Hint:
             return False
         if any(slots.since(self._helped_slot).refused_units):
             return True
-        level = level_after(self.level_units, self.capacity_units, asked, burst_seconds=self.burst_seconds)
+        level = level_after(self.level_units, self.capacity_units, asked, SLOT_SECONDS, self.burst_seconds)
         return not outlasts(level, self.capacity_units, rate_of(asked), self.help_seconds)
 
     def is_urgent(self, slot: int) -> bool:

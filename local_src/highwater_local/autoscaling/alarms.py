@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
-from highwater_lab.services.autoscaling import LOW_ALARM_POINTS, TargetTracking
+from highwater.core.tracking import LOW_ALARM_POINTS, TargetTracking
 from highwater_local import ministack
 from highwater_local.autoscaling.records import AlarmKind, PolicyRecord, TargetKey
 from highwater_local.cloudwatch import UNCHECKED

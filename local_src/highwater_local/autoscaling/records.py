@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from highwater.core import Dimension
-from highwater_lab.services.autoscaling import ScalableTarget, ScheduledChange, TargetTracking
+from highwater.core.tracking import TargetTracking
+from highwater_lab.services.autoscaling import ScalableTarget, ScheduledChange
 
 SERVICE_NAMESPACE = "dynamodb"
 TRACKING: Final = "TargetTrackingScaling"

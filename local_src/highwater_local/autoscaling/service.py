@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo
 
 from highwater.core.limits import MAX_SCHEDULED_ACTIONS_PER_TARGET
 from highwater.core.plan.zones import find_zone
-from highwater_lab.services.autoscaling import ScheduledChange, TargetTracking
+from highwater.core.tracking import TargetTracking
+from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression
 from highwater_local import ministack
 from highwater_local.autoscaling.alarms import delete_alarms, kinds_of, put_alarms

@@ -437,7 +437,7 @@ class Tables:
         if is_on_demand(table):
             takes = timing.to_on_demand_again if meters.was_on_demand else timing.to_on_demand
         else:
-            takes = timing.to_provisioned_with_indexes if indexes_of(table) else timing.to_provisioned
+            takes = timing.to_provisioned
         meters.switch_mode(second, second + takes, summary)
 
     def _adorn(self, description: Document, table: Document, index: str | None) -> None:

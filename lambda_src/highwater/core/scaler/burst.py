@@ -11,10 +11,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from highwater.core.pulses import BELIEVED_SECONDS, level_after
+from highwater.core.bucket import BELIEVED_SECONDS, BURST_SECONDS, level_after
 
-# Documented by DynamoDB; more is never believed.
-MOST_SECONDS: Final = 300
 # A drain that went well doubles what is believed.
 _STEP_PERCENT: Final = 200
 # What a drain took is added up over at most this many minutes.
@@ -91,7 +89,7 @@ class DrainSeries:
         Each drain that went well doubles what is believed. After a throttle no more is believed than what was drained
         until then, for as long as the throttle is among the minutes.
         """
-        believed, most = BELIEVED_SECONDS, MOST_SECONDS
+        believed, most = BELIEVED_SECONDS, BURST_SECONDS
         for seconds, is_throttled in self._drains[bisect_left(self._at, start) :]:
             if is_throttled:
                 most = min(most, max(seconds, BELIEVED_SECONDS))
@@ -103,7 +101,7 @@ class DrainSeries:
     def most_seconds(self, start: int) -> int:
         """Return how many seconds of burst the throttles from the minute at *start* on allow, from 60 to 300."""
         throttled = (seconds for seconds, is_throttled in self._drains[bisect_left(self._at, start) :] if is_throttled)
-        return max(min(throttled, default=MOST_SECONDS), BELIEVED_SECONDS)
+        return max(min(throttled, default=BURST_SECONDS), BELIEVED_SECONDS)
 
 
 class BucketDrain(NamedTuple):

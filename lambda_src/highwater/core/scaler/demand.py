@@ -8,13 +8,12 @@ from datetime import UTC, datetime
 from itertools import islice, pairwise
 from typing import Final, TypeVar
 
+from highwater.core.bucket import level_after, outlasts
 from highwater.core.plan.zones import MINUTES_PER_DAY
 from highwater.core.pulses import (
     SLOT_SECONDS,
     SLOTS_PER_MINUTE,
     Slots,
-    level_after,
-    outlasts,
     rate_of,
 )
 from highwater.core.scaler.inputs import Observation
@@ -224,12 +223,12 @@ def fresh_of(seen: Observation, *, capacity_units: int, last_increase: datetime 
     # the first slot after what CloudWatch has
     fresh = min(max((seen.newest - seen.pending_minutes + 1) * SLOTS_PER_MINUTE - slots.first, 0), len(asked))
     since_counted = max(fresh, after)
-    counted_level = level_after(level, capacity_units, asked[after:since_counted], burst_seconds=burst)
+    counted_level = level_after(level, capacity_units, asked[after:since_counted], SLOT_SECONDS, burst)
     return Fresh(
         coverage,
         _rate_within_noise(asked, fresh),
         rate_of(asked),
-        level_after(counted_level, capacity_units, asked[since_counted:], burst_seconds=burst),
+        level_after(counted_level, capacity_units, asked[since_counted:], SLOT_SECONDS, burst),
         _minutes(asked, slots, seen),
         any(slots.refused_units[-_REFUSED_SLOTS:]),
         any(slots.refused_units[max(after, len(asked) - _REFUSED_SLOTS) :]),

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from highwater.core.boosts import Lease
+from highwater.core.bucket import BELIEVED_SECONDS
 from highwater.core.budget import DecreaseBudget
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.plan import TargetKey
-from highwater.core.pulses import BELIEVED_SECONDS, Slots
+from highwater.core.pulses import Slots
 from highwater.core.scaler.minutes import Minutes
 from highwater.core.scaler.regret import Regret
 from highwater.core.schedule.bounds import Bounds

@@ -11,19 +11,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from highwater.core.bucket import BURST_SECONDS, settle
 from highwater.core.plan.plan import Target
 from highwater.core.plan.zones import MINUTES_PER_DAY
 from highwater.core.prices import prices_or_usual
-from highwater.core.scaler.burst import CAPACITY_MINUTES, MOST_SECONDS, DrainSeries
+from highwater.core.scaler.burst import CAPACITY_MINUTES, DrainSeries
 from highwater.core.schedule.bounds import Bounds, timeline
+from highwater.core.tracking import NATIVE_TARGET_PERCENT, Alarm, TargetTracking
 from highwater.core.units import Dimension
 
-# What most tables have: the default target utilization of DynamoDB's console.
-NATIVE_TARGET_PERCENT: Final = 70
-# Target tracking raises after two minutes above its target, and lowers after fifteen that are twenty points below it.
-_HIGH_MINUTES: Final = 2
-_LOW_MINUTES: Final = 15
-_LOW_POINTS: Final = 20
+_NATIVE: Final = TargetTracking(target_percent=NATIVE_TARGET_PERCENT)
 # From the end of the minute that sets off an alarm until capacity is there: 150 s for the datapoint, and the change.
 _LAG_MINUTES: Final = 3
 _HOUR_MINUTES: Final = 60
@@ -86,9 +83,9 @@ class Regret:
     def _raised_for(self, newest: Sequence[int]) -> int:
         """Return what target tracking asks for after these minutes, if it only raises."""
         asked = self.capacity_units
-        for at in range(_HIGH_MINUTES, len(newest) + 1):
-            if _is_high(newest[at - _HIGH_MINUTES : at], asked):
-                asked = _wanted(newest[at - 1])
+        for at in range(len(newest)):
+            if _NATIVE.alarm(newest, at, asked) is Alarm.HIGH:
+                asked = _NATIVE.wanted(Alarm.HIGH, newest, at)
         return asked
 
 
@@ -107,7 +104,7 @@ class PastSeries:
     def __init__(self, first: int) -> None:
         self._first, self._length = first, 0
         self._drains = DrainSeries()
-        self._burst = MOST_SECONDS
+        self._burst = BURST_SECONDS
         self._capacity = self._level = 0
         self._demand: list[int] = []
         # changes under way: the minute from which on capacity is there, and the capacity
@@ -135,7 +132,7 @@ class PastSeries:
         if throttled_units or self._length % _HOUR_MINUTES == 0:
             self._burst = self._drains.most_seconds(max(0, self._length - MINUTES_PER_DAY))
         demand = consumed_units + throttled_units
-        self._demand = [*self._demand[1 - _LOW_MINUTES :], demand]
+        self._demand = [*self._demand[1 - _NATIVE.low_periods :], demand]
         native_throttled = self._meet(demand, planned)
         hour = (self._first + self._length) // _HOUR_MINUTES - self._first // _HOUR_MINUTES
         if hour == len(self._hours):
@@ -152,25 +149,21 @@ class PastSeries:
         """Return the units of a minute's demand that target tracking's capacity and bucket would not have served."""
         while self._pending and self._pending[0][0] <= self._length:
             self._capacity = self._pending.pop(0)[1]
-        if self._length < _LOW_MINUTES:
+        if self._length < _NATIVE.low_periods:
             # nobody knows what came before: capacity for the usual minute so far, and at first a full bucket
-            self._capacity = _wanted(sorted(self._demand)[len(self._demand) // 2])
+            self._capacity = _NATIVE.wanted(Alarm.HIGH, sorted(self._demand), len(self._demand) // 2)
         self._capacity = min(max(self._capacity, planned.min), planned.max)
         most = self._burst * self._capacity
-        self._level = min((self._level if self._length else most) + 60 * self._capacity - demand, most)
-        refused = max(0, -self._level)
-        self._level += refused
+        level = self._level if self._length else most
+        self._level, refused = settle(level, 60 * self._capacity, demand, most)
         return refused
 
     def _track(self, planned: Bounds) -> None:
         """Decide as target tracking does once this minute's datapoint is known."""
         asked = self._pending[-1][1] if self._pending else self._capacity
-        low = 60 * asked * (NATIVE_TARGET_PERCENT - _LOW_POINTS)
-        is_high = self._length >= _HIGH_MINUTES and _is_high(self._demand[-_HIGH_MINUTES:], asked)
-        is_low = len(self._demand) == _LOW_MINUTES and max(self._demand) * 100 < low
-        wanted = min(max(_wanted(self._demand[-1]), planned.min), planned.max)
-        if (is_high and wanted > asked) or (is_low and wanted < asked):
-            self._pending.append((self._length + 1 + _LAG_MINUTES, wanted))
+        decided = _NATIVE.decide(self._demand, len(self._demand) - 1, asked, (planned.min, planned.max))
+        if decided is not None:
+            self._pending.append((self._length + 1 + _LAG_MINUTES, decided[1]))
 
     def burst_seconds(self, minutes: int) -> int:
         """Return how many seconds of burst the drains of the last so many *minutes* justify, from 60 to 300."""
@@ -185,15 +178,6 @@ class PastSeries:
         spent, native, throttled, _ = (sum(column) for column in zip(*hours, strict=True))
         capacity = self._pending[-1][1] if self._pending else self._capacity
         return Regret(capacity, spent, native, throttled, len(hours), max(hour[3] for hour in hours))
-
-
-def _is_high(units: Sequence[int], capacity_units: int) -> bool:
-    """Whether all of these minutes are above the target of 70 %."""
-    return min(units) * 100 > 60 * capacity_units * NATIVE_TARGET_PERCENT
-
-
-def _wanted(units_per_minute: int) -> int:
-    return max(1, -(-units_per_minute * 100 // (60 * NATIVE_TARGET_PERCENT)))
 
 
 def planned_by_minute(target: Target, first: int, minutes: int) -> list[Bounds]:
@@ -225,7 +209,8 @@ def past_of(
     series = PastSeries(first)
     for at, (consumed, throttled, bounds) in enumerate(zip(consumed_units, throttled_units, planned, strict=True)):
         before = provisioned_units[max(0, at - CAPACITY_MINUTES + 1) : at + 1]
-        after = provisioned_units[at + 1 : at + 1 + CAPACITY_MINUTES]
+        # a datapoint is up to five minutes older than its label says, so that the second one may be this minute's
+        after = provisioned_units[at + 1 : at + 1 + 2 * CAPACITY_MINUTES]
         known = [units for units in (*before, *after) if units is not None]
         is_known = any(u is not None for u in before) and any(u is not None for u in after)
         series.append(consumed or 0, throttled, max(known) if is_known else None, bounds)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from highwater.core.pulses import BELIEVED_SECONDS
+from highwater.core.bucket import BELIEVED_SECONDS
 from highwater.core.scaler.burst import (
     CAPACITY_MINUTES,
     capacity_for_spikes,
@@ -32,8 +32,8 @@ from highwater.core.scaler.demand import (
     yesterday,
 )
 from highwater.core.scaler.inputs import Observation, TargetState
-from highwater.core.scaler.regret import NATIVE_TARGET_PERCENT
 from highwater.core.scaler.settings import JUMP_HISTORY, LOWERED_FROM_MINUTE, Mode, ScalerSettings
+from highwater.core.tracking import NATIVE_TARGET_PERCENT
 
 
 @dataclass(slots=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from highwater_lab.services.autoscaling import Alarm, TargetTracking
+from highwater.core.tracking import Alarm, TargetTracking
 
 TRACKING = TargetTracking(target_percent=70)
 
 
 def _minutes(*units_per_minute: int) -> list[int]:
-    """Quanta consumed in each minute."""
-    return [units * 60 for units in units_per_minute]
+    """Units consumed in each minute."""
+    return list(units_per_minute)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_high_alarm_needs_two_minutes_and_the_low_one_fifteen() -> None:
     assert TRACKING.alarm(_minutes(900, 900), 1, 10) is Alarm.HIGH
     idle = _minutes(*[0] * 14)
     assert TRACKING.alarm(idle, 13, 10) is None
-    assert TRACKING.alarm([400 * 60, *idle], 14, 10) is None
+    assert TRACKING.alarm([400, *idle], 14, 10) is None
     assert TRACKING.alarm([*idle, 0], 14, 10) is Alarm.LOW
 
 
