@@ -243,9 +243,10 @@ class Provisioners:
 
     def delete_policy(self, _physical_id: str, properties: Document) -> None:
         """Delete the policy, if its target still has it."""
-        target = self._autoscaling().targets.get(_policy_key(properties))
-        if target is not None:
-            target.policies.pop(properties["PolicyName"], None)
+        key, name = _policy_key(properties), properties["PolicyName"]
+        target = self._autoscaling().targets.get(key)
+        if target is not None and name in target.policies:
+            self._autoscaling().delete_policy(key, name)
 
     def _register(self, key: TargetKey, properties: Document, unchanged: set[str] | None = None) -> None:
         suspended = {name: str(value).lower() == "true" for name, value in properties.get("SuspendedState", {}).items()}

@@ -26,7 +26,6 @@ from typing import Any
 
 from highwater_lab.services.timing import Timing
 from highwater_local import ministack
-from highwater_local.autoscaling.alarms import TrackingAlarms
 from highwater_local.autoscaling.operations import PendingUpdates, answer
 from highwater_local.autoscaling.records import ServiceError
 from highwater_local.autoscaling.service import AutoScaling
@@ -77,8 +76,10 @@ class LocalAws:
         timing = Timing.instant_updates() if has_instant_updates else Timing()
         self._tables = Tables(self.clock.now, timing)
         self._autoscaling: dict[tuple[str, str], AutoScaling] = {}
-        alarms = Alarms(Metrics(self.clock.second), self.clock.now)
-        TrackingAlarms(self.autoscaling, self._tables, alarms)
+        self._is_instant = has_instant_updates
+        alarms = Alarms(
+            Metrics(self.clock.second), self.clock.now, lambda name, values: self.autoscaling().act(name, values)
+        )
         self.agenda = Agenda(self.clock, self._autoscaling, alarms)
         self.timeline = Timeline(self.clock, self.agenda)
         invocations = Invocations(self.timeline, port, self.clock)
@@ -103,7 +104,7 @@ class LocalAws:
         """Application Auto Scaling of the account and region that the request is for."""
         scope = (ministack.get_account_id(), ministack.get_region())
         if scope not in self._autoscaling:
-            self._autoscaling[scope] = AutoScaling(*scope, self._tables, self.clock.now)
+            self._autoscaling[scope] = AutoScaling(*scope, self._tables, self.clock.now, is_instant=self._is_instant)
         return self._autoscaling[scope]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

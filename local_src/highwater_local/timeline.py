@@ -23,7 +23,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
 from highwater_local import ministack
-from highwater_local.autoscaling.service import TIMING, AutoScaling
+from highwater_local.autoscaling.service import AutoScaling
 from highwater_local.clock import CloudClock
 from highwater_local.cloudwatch import Alarms
 from highwater_local.ministack import Document
@@ -52,6 +52,8 @@ class Due(Protocol):
 
 _DAY = timedelta(days=1)
 _MINUTE = timedelta(minutes=1)
+# The second of each minute in which the metrics of queues are taken
+_QUEUES_SECOND: Final = 40
 _SHORTEST_TICK = 0.005
 
 
@@ -81,14 +83,17 @@ class Agenda:
             self._run_schedules()
 
     def next_due(self) -> datetime:
-        """Return when something falls due next: a minute's schedules or alarms, a scheduled action, or a batch."""
+        """Return when something falls due next: a minute's schedules, an alarm, a scheduled action, or a batch."""
         batch = None if self._mappings is None else self._mappings.next_due()
         return self._next_event() if batch is None else min(self._next_event(), batch)
 
     def _next_event(self) -> datetime:
         next_minute = datetime.fromtimestamp((self._scheduled_minute + 1) * 60, UTC)
-        alarms, tracking = self._next_at(TIMING.phase.tracking_alarm), self._next_at(TIMING.phase.tracking_alarm)
-        return min([next_minute, alarms, tracking, *self._next_actions()])
+        return min([next_minute, self._next_queues(), *self._next_actions(), *self._next_alarm()])
+
+    def _next_alarm(self) -> list[datetime]:
+        due = self._alarms.next_due()
+        return [] if due is None else [due]
 
     def _next_actions(self) -> list[datetime]:
         """Return when each service's next scheduled action is due."""
@@ -126,37 +131,29 @@ class Agenda:
             # rates count from whole minutes, or a slightly early run would be left out
             ministack.round_last_runs()
 
-    def _next_at(self, second: int) -> datetime:
-        """Return when it is next so many seconds past a minute."""
-        minute = self._ran_until.replace(second=second, microsecond=0)
+    def _next_queues(self) -> datetime:
+        """Return when the metrics of queues are taken next."""
+        minute = self._ran_until.replace(second=_QUEUES_SECOND, microsecond=0)
         return minute if minute > self._ran_until else minute + _MINUTE
 
-    def _track(self) -> None:
-        for scope, service in self._services.items():
-            with ministack.request_scope(*scope):
-                service.track()
-
     def _run_until(self, end: datetime, hold: bool) -> None:
-        # alarms, and auto scaling's reaction to its own, each once a minute
-        judging, tracking = self._next_at(TIMING.phase.tracking_alarm), self._next_at(TIMING.phase.tracking_alarm)
+        # nothing that runs here puts a scheduled action
+        actions = min(self._next_actions(), default=None)
         while self._ran_until < end:
-            following = min(self._next_actions(), default=None)
-            at = end if following is None else min(end, following)
-            while (minute := min(judging, tracking)) <= at:
-                if hold:
-                    self._clock.hold(minute)
-                if tracking == minute:
-                    self._track()
-                    tracking += _MINUTE
-                if judging == minute:
-                    self._alarms.judge_all()
-                    judging += _MINUTE
+            queues, due = self._next_queues(), self._next_alarm()
+            at = min(end, queues, *due, *([] if actions is None else [actions]))
             if hold:
                 self._clock.hold(at)
-            for scope, service in self._services.items() if at == following else ():
-                with ministack.request_scope(*scope):
-                    service.run_due(int(at.timestamp()))
-            self._ran_until = at
+            if at == queues:
+                self._alarms.publish_queues()
+            if at == actions:
+                for scope, service in self._services.items():
+                    with ministack.request_scope(*scope):
+                        service.run_due(int(at.timestamp()))
+            self._alarms.run_due(at)
+            self._ran_until = max(at, self._ran_until)
+            if at == actions:
+                actions = min(self._next_actions(), default=None)
 
 
 # in real time; only a client that neither waits nor leaves, or a function that hangs, can take so long

@@ -46,7 +46,9 @@ def test_load_in_lock_step_meets_what_the_simulator_says() -> None:
     simulated = run.target(WRITE)
     asked = sum(RATES) * 60
     assert report.total(WRITE, "asked") == asked
-    assert report.total(WRITE, "throttled") == pytest.approx(simulated.throttled_units, rel=0.01)
+    # the alarm acts at a second of its own, less than a minute from the simulator's
+    a_minute = 60 * (max(RATES) - UNITS)
+    assert report.total(WRITE, "throttled") == pytest.approx(simulated.throttled_units, abs=a_minute)
     first = next(minute for minute, told in enumerate(report.minutes[WRITE]) if told.throttled)
     assert abs(first - run.throttled_minutes()[0]) <= 1
     # at the target to the unit, a request that slips into the next minute sets off a step of one or two units

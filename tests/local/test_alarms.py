@@ -13,10 +13,12 @@ import pytest
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import REGION
-from tests.local.world import MINUTE, World, create_function, keyed, unique
+from tests.local.world import MINUTE, SECOND, World, create_function, keyed, unique
 
 pytestmark = pytest.mark.xdist_group("cloud alarms")
 _NUMBERS = itertools.count()
+# a new alarm is judged first within this time
+JUDGED = 88 * SECOND
 HANDLER = """
 import boto3
 
@@ -216,13 +218,15 @@ def test_new_alarm_waits_out_its_warm_up_and_is_judged_then(cloud: LocalCloud, c
     name, cold = f"warm-{next(_NUMBERS)}", f"cold-{next(_NUMBERS)}"
     cloudwatch.put_metric_alarm(**_heartbeat(name, WarmUpConfiguration=WARM_UP))
     cloudwatch.put_metric_alarm(**_heartbeat(cold))
+    assert (_state(cloudwatch, name), _state(cloudwatch, cold)) == ("INSUFFICIENT_DATA", "INSUFFICIENT_DATA")
+    cloud.advance(JUDGED)
     assert (_state(cloudwatch, name), _state(cloudwatch, cold)) == ("INSUFFICIENT_DATA", "ALARM")
     described = cloudwatch.describe_alarms(AlarmNames=[name])["MetricAlarms"][0]["WarmUpConfiguration"]
     assert described == WARM_UP | {"OnlyStartEvaluatingAfterWarmUpPeriodEnds": False}
-    cloud.advance(7 * MINUTE)
+    cloud.advance(8 * MINUTE - JUDGED - SECOND)
     assert _state(cloudwatch, name) == "INSUFFICIENT_DATA"
-    # alarms are judged at whole minutes
-    cloud.advance(2 * MINUTE)
+    # each alarm is judged at a second of its own
+    cloud.advance(MINUTE + SECOND)
     assert _state(cloudwatch, name) == "ALARM"
     cloudwatch.put_metric_alarm(**_heartbeat(name, WarmUpConfiguration=WARM_UP))
     assert _state(cloudwatch, name) == "ALARM"

@@ -13,6 +13,7 @@ from tests.local.world import (
     DAY,
     HOUR,
     IDLE,
+    LATE,
     MINUTE,
     NIGHTLY,
     READ,
@@ -256,11 +257,21 @@ def test_put_policy_when_new_is_described_with_its_four_alarms(world: World, res
 
 
 def test_put_policy_again_under_its_name_updates_it(world: World, resource: str) -> None:
+    """Its alarms get new names, and the old ones are gone; the same settings change nothing.
+
+    Recorded: radkawar/stackd 9dc356f, applicationautoscaling/alarm_authorization and dynamodb_maintenance.
+    """
     first = world.put_policy(resource, "tracking", 55)
+    assert world.put_policy(resource, "tracking", 55)["Alarms"] == first["Alarms"]
     again = world.put_policy(resource, "tracking", 65)
-    assert (again["PolicyARN"], again["Alarms"]) == (first["PolicyARN"], first["Alarms"])
+    assert again["PolicyARN"] == first["PolicyARN"]
+    names = [{alarm["AlarmName"] for alarm in put["Alarms"]} for put in (first, again)]
+    assert names[0].isdisjoint(names[1])
     found = world.autoscaling.describe_scaling_policies(**key(resource))["ScalingPolicies"]
     assert [policy["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] for policy in found] == [65]
+    cloudwatch = world.cloud.client("cloudwatch")
+    kept = cloudwatch.describe_alarms(AlarmNamePrefix=f"TargetTracking-{resource}-")["MetricAlarms"]
+    assert {alarm["AlarmName"] for alarm in kept} == names[1]
 
 
 @pytest.mark.parametrize("value", [20, 90, 70.25])
@@ -328,8 +339,10 @@ def test_activities_tell_what_was_done_and_why_newest_first(world: World) -> Non
     world.register(resource, 7, 45)
     at = world.now().replace(second=0) + 8 * MINUTE
     world.put_action(resource, "night shift", at_expression(at), 60, 70)
-    world.advance_to(at + timedelta(seconds=1))
+    world.advance_to(at + LATE)
     found = world.activities(resource)
+    own = found.pop(1)
+    assert own["Cause"] == "scheduled action name night shift was triggered"
     assert [(one["Description"], one["Cause"], one["StatusCode"], one["StatusMessage"]) for one in found] == [
         (
             f"Setting read capacity units to {units}.",
@@ -338,7 +351,7 @@ def test_activities_tell_what_was_done_and_why_newest_first(world: World) -> Non
             f"Successfully set read capacity units to {units}. Change successfully fulfilled by dynamodb.",
         )
         for units, cause in (
-            (60, "scheduled action name night shift was triggered"),
+            (60, "minimum capacity was set to 60"),
             (45, "maximum capacity was set to 45"),
             (50, "minimum capacity was set to 50"),
         )
@@ -365,12 +378,12 @@ def test_idle_table_is_scaled_in_to_its_minimum_by_the_low_alarm(world: World) -
     resource = f"table/{table}"
     world.register(resource, 7, 900)
     put = world.put_policy(resource, "tracking")
-    world.cloud.advance(10 * MINUTE)
+    world.cloud.advance(15 * MINUTE)
     assert world.capacity(table) == (40, 41), "fifteen low minutes are needed"
-    world.cloud.advance(10 * MINUTE)
+    world.cloud.advance(IDLE - 15 * MINUTE)
     assert (world.capacity(table), world.decreases(table)) == ((7, 41), 1)
     low = next(alarm["AlarmName"] for alarm in put["Alarms"] if "-AlarmLow-" in alarm["AlarmName"])
-    activity = world.activities(resource)[0]
+    (activity,) = world.activities(resource)
     assert activity["Cause"] == f"monitor alarm {low} in state ALARM triggered policy tracking"
     assert activity["Description"] == "Setting read capacity units to 7."
 
@@ -425,9 +438,10 @@ def test_scale_in_when_decreases_are_used_up_fails_each_minute_and_succeeds_when
     failed = world.activities(resource)
     text = f"Failed to set read capacity units to 7. Reason: Failed updating table: {budget_text(4, last)}"
     assert {(one["StatusCode"], one["StatusMessage"]) for one in failed} == {("Failed", text)}
-    assert 10 <= len(failed) <= 15, "one a minute since the fifteenth low minute"
-    gaps = {a["StartTime"] - b["StartTime"] for a, b in itertools.pairwise(failed)}
-    assert gaps == {MINUTE}
+    assert 5 <= len(failed) <= 15, "one a minute since the fifteenth low minute"
+    gaps = [a["StartTime"] - b["StartTime"] for a, b in itertools.pairwise(failed)]
+    # the alarms are replaced once, as the capacity has been another for three of their datapoints
+    assert sum(gap != MINUTE for gap in gaps) <= 1
     assert world.decreases(table) == 4
     world.advance_to(last + HOUR - 2 * timedelta(seconds=1))
     assert world.capacity(table) == (36, 41)

@@ -11,6 +11,7 @@ import pytest
 from highwater_lab.local import LocalCloud
 from tests.local.world import (
     INDEX_READ,
+    LATE,
     MINUTE,
     NIGHTLY,
     READ,
@@ -504,7 +505,7 @@ def test_stack_with_table_target_and_action_runs_the_action(world: World, stack:
     resource = {"Fn::Sub": "table/${Table}"}
     target = _target(resource, 7, 900, ScheduledActions=[action])  # type: ignore[arg-type]
     assert stack.create(Table=_table(table), Target=target) == "CREATE_COMPLETE"
-    world.advance_to(at + timedelta(seconds=1))
+    world.advance_to(at + LATE)
     assert world.capacity(table) == (70, 41)
     assert world.described(table)["ProvisionedThroughput"].items() >= units(70, 41).items()
 

@@ -30,8 +30,11 @@ SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
-# longer than the fifteen minutes that the low alarm looks at
-IDLE = 20 * MINUTE
+# a scheduled action has run so long after its time
+LATE = MINUTE
+# by then a low alarm has seen its fifteen minutes: the last of their zeros come six minutes late, and now and then a
+# minute has none
+IDLE = 26 * MINUTE
 NIGHTLY = "cron(0 3 * * ? *)"
 _numbers = itertools.count(1)
 

@@ -104,7 +104,7 @@ def _put_policy(service: AutoScaling, request: Request) -> Answer:
         request.get("PolicyType"),
         request.get("TargetTrackingScalingPolicyConfiguration"),
     )
-    return {"PolicyARN": policy.arn, "Alarms": policy.alarms}
+    return {"PolicyARN": policy.arn, "Alarms": list(policy.alarms.values())}
 
 
 def _describe_policies(service: AutoScaling, request: Request) -> Answer:
@@ -125,8 +125,12 @@ def _delete_policy(service: AutoScaling, request: Request) -> Answer:
 
 def _describe_activities(service: AutoScaling, request: Request) -> Answer:
     _of_dynamodb(request)
-    found = [activity for activity in service.activities if _is_asked_for(activity, request)]
-    return _page(found, "ScalingActivities", request)
+    asked = _whole(request, "MaxResults")
+    if asked is not None and asked < 1:
+        # recorded: radkawar/stackd 9dc356f, applicationautoscaling/activity_lifecycle
+        return {"ScalingActivities": []}
+    kinds = service.described_activities(with_not_scaled=bool(request.get("IncludeNotScaledActivities")))
+    return _page([activity for activity in kinds if _is_asked_for(activity, request)], "ScalingActivities", request)
 
 
 _OPERATIONS: dict[str, Callable[[AutoScaling, Request], Answer]] = {
@@ -237,7 +241,7 @@ def _policy_view(key: TargetKey, policy: PolicyRecord) -> Answer:
         "PolicyName": policy.name,
         "PolicyType": TRACKING,
         "TargetTrackingScalingPolicyConfiguration": policy.configuration,
-        "Alarms": policy.alarms,
+        "Alarms": list(policy.alarms.values()),
         "CreationTime": policy.created.timestamp(),
     }
 

@@ -2,57 +2,73 @@
 
 from __future__ import annotations
 
-import uuid
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from highwater.core.limits import MAX_SCHEDULED_ACTIONS_PER_TARGET
 from highwater.core.plan.zones import find_zone
-from highwater.core.tracking import Alarm
+from highwater.core.tracking import TargetTracking
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression
-from highwater_lab.services.timing import Timing
+from highwater_local import ministack
+from highwater_local.autoscaling.alarms import delete_alarms, kinds_of, put_alarms
 from highwater_local.autoscaling.records import (
     SERVICE_NAMESPACE,
     TRACKING,
+    AlarmKind,
     PolicyRecord,
     ScheduledActionRecord,
     ServiceError,
     TargetKey,
     TargetRecord,
     invalid,
+    number_of,
+    uuid_of,
 )
 from highwater_local.autoscaling.validation import refuse_wrong_member, refuse_wrong_metric
+from highwater_local.dynamodb.resources import is_on_demand
 from highwater_local.dynamodb.tables import Tables
 
 _MAX_POLICIES = 50
 _KEPT_ACTIVITIES: Final = 5000
 _SUSPENDABLE = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
-_ALARMS = ("AlarmHigh", "AlarmLow", "ProvisionedCapacityHigh", "ProvisionedCapacityLow")
-# The thresholds of alarms on a custom metric do not depend on the capacity, so a policy has only these two
-_OWN_METRIC_ALARMS = ("AlarmHigh", "AlarmLow")
-# The delays of datapoints and alarms, which do not depend on the option for instant changes of tables
-TIMING: Final = Timing()
+# From an activity's start to its end: 32.2 to 36.1 s (recorded: radkawar/stackd 9dc356f,
+# applicationautoscaling/dynamodb_maintenance)
+_SHORTEST_ACTIVITY: Final = 32
+_ACTIVITY_SPREAD: Final = 5
+# From a scheduled action's own record to that of the change, and how long its own takes (recorded: as above,
+# activity_lifecycle)
+_CHANGE_AFTER: Final = 0.2
+_ACTION_TAKES: Final = 0.005
+_SET: Final = "Successfully set"
+Activity = dict[str, Any]
 
 
 class AutoScaling:
     """Application Auto Scaling of one account and region.
 
+    With *is_instant*, an activity ends when it starts.
+
     Attributes:
         targets: The registered targets.
-        activities: Each attempt to change capacity, as DescribeScalingActivities returns it, the newest first.
     """
 
-    def __init__(self, account: str, region: str, tables: Tables, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, account: str, region: str, tables: Tables, now: Callable[[], datetime], *, is_instant: bool = False
+    ) -> None:
         self._account = account
         self._region = region
         self._tables = tables
         self._now = now
+        self._is_instant = is_instant
         self.targets: dict[TargetKey, TargetRecord] = {}
-        self.activities: deque[dict[str, Any]] = deque(maxlen=_KEPT_ACTIVITIES)
+        # each attempt to change capacity, the newest first; activities outlive their targets
+        self._activities: deque[Activity] = deque(maxlen=_KEPT_ACTIVITIES)
+        self._not_scaled: dict[TargetKey, Activity] = {}
+        self._made: Counter[tuple[object, ...]] = Counter()
 
     def register(
         self,
@@ -69,12 +85,19 @@ class AutoScaling:
         low = minimum if minimum is not None else target.floor if target else 0
         high = maximum if maximum is not None else target.ceiling if target else 0
         _check_range(low, high)
+        if (table := ministack.tables().get(key.table)) is not None and is_on_demand(table):
+            # recorded: radkawar/stackd 9dc356f, dynamodb/controls
+            raise invalid(
+                "Validation failed for scalable target. Reason: PAY_PER_REQUEST table mode is not scalable.",
+            )
         if self._tables.capacity(key) is None and target is None:
             raise invalid(f"DynamoDB table does not exist: {key.resource_id}")
         if target is None:
+            self._made[key, "target"] += 1
+            number = number_of(self._account, self._region, *key.members.values(), self._made[key, "target"])
             target = TargetRecord(
                 key=key,
-                arn=f"arn:aws:application-autoscaling:{self._region}:{self._account}:scalable-target/{uuid.uuid4().hex}",
+                arn=f"arn:aws:application-autoscaling:{self._region}:{self._account}:scalable-target/{number:032x}",
                 floor=low,
                 ceiling=high,
                 role_arn=role_arn
@@ -94,7 +117,8 @@ class AutoScaling:
         """Remove a target with its policies and scheduled actions; its capacity does not change."""
         if key not in self.targets:
             raise ServiceError("ObjectNotFoundException", f"No scalable target found for {key.wording}")
-        del self.targets[key]
+        for policy in self.targets.pop(key).policies.values():
+            delete_alarms(policy.alarms.values())
 
     def put_action(
         self,
@@ -144,10 +168,12 @@ class AutoScaling:
         )
         record = ScheduledActionRecord(
             arn=old.arn if old else self._arn("scheduledAction", key, f"scheduledActionName/{name}"),
+            key=key,
             schedule=schedule,
             timezone=timezone,
             change=change,
             created=old.created if old else self._now(),
+            put=int(self._now().timestamp()),
         )
         target.actions[name] = record
         return record
@@ -185,13 +211,16 @@ class AutoScaling:
             name=name,
             arn=old.arn if old else self._arn("scalingPolicy", key, f"policyName/{name}"),
             configuration=settings,
-            alarms=old.alarms if old else [],
             created=old.created if old else self._now(),
+            created_by=old.created_by if old else self._uuid(key, "createdBy", name),
         )
-        kinds = _ALARMS if record.own_metric is None else _OWN_METRIC_ALARMS
-        if len(record.alarms) != len(kinds):
-            record.alarms = [self._alarm(key, kind) for kind in kinds]
         target.policies[name] = record
+        if old is not None and _watches(old) == _watches(record):
+            # also if somebody else has changed the capacity since (recorded: radkawar/stackd 9dc356f,
+            # applicationautoscaling/dynamodb_maintenance)
+            record.alarms, record.units = old.alarms, old.units
+        else:
+            self._put_alarms(key, record, self._tables.capacity(key) or 0, {} if old is None else old.alarms)
         return record
 
     def delete_policy(self, key: TargetKey, name: str) -> None:
@@ -201,7 +230,7 @@ class AutoScaling:
             raise ServiceError(
                 "ObjectNotFoundException", f"No scaling policy found for {key.wording}, policy name: {name}"
             )
-        del target.policies[name]
+        delete_alarms(target.policies.pop(name).alarms.values())
 
     def next_run(self, after: int) -> int | None:
         """Return the time later than *after* at which the next of all scheduled actions is due."""
@@ -222,90 +251,177 @@ class AutoScaling:
                 if action.next_run(at - 1) == at and not target.suspended["ScheduledScalingSuspended"]:
                     self._run(target, action)
 
-    def track(self) -> None:
-        """Let target tracking act on the minutes whose datapoints are available; to be called once a minute.
-
-        An alarm's action is repeated every minute while it is in ALARM, so rejected changes are retried.
-        """
-        second = int(self._now().timestamp())
-        newest = TIMING.newest_minute(second)
+    def act(self, alarm_name: str, values: list[float]) -> None:
+        """Carry out the action of an alarm that is in ALARM, given its newest datapoints, at once."""
         for target in self.targets.values():
-            if not target.policies:
-                continue
-            units = self._tables.capacity(target.key)
-            # a target whose capacity is being changed is skipped: its alarm acts again in the next minute
-            if units is None or self._tables.is_changing(target.key):
-                continue
             for policy in target.policies.values():
-                rules = policy.rules
-                if rules is None:
-                    continue
-                consumed = self._tables.consumed(target.key, newest, rules.low_periods)
-                if not consumed:
-                    continue
-                found = target.tracked(rules, consumed, len(consumed) - 1, units, second)
-                if found is not None:
-                    self._follow(target, policy, *found)
+                for kind, told in policy.alarms.items():
+                    if told["AlarmName"] == alarm_name:
+                        self._act(target, policy, kind, values[-1])
+                        return
 
-    def _clamp(self, target: TargetRecord, cause: str | None = None) -> None:
-        """Move capacity inside the bounds, because of *cause*, or because the bound was set."""
+    def described_activities(self, *, with_not_scaled: bool) -> Iterator[Activity]:
+        """Yield each attempt to change capacity as it is now, the newest first."""
+        now = self._now().timestamp()
+        for activity in self._activities:
+            if "NotScaledReasons" in activity and not with_not_scaled:
+                continue
+            if activity.get("EndTime", 0) <= now or activity["StatusCode"] != "Successful":
+                yield activity
+                continue
+            message = activity["StatusMessage"].partition(". ")[0]
+            under_way = {name: value for name, value in activity.items() if name != "EndTime"}
+            yield under_way | {
+                "StatusCode": "InProgress",
+                "StatusMessage": f"{message}. Waiting for change to be fulfilled by dynamodb.",
+            }
+
+    def _clamp(self, target: TargetRecord, after: float = 0) -> None:
+        """Move capacity inside the bounds, *after* so many seconds."""
         units = self._tables.capacity(target.key)
         wanted = None if units is None else target.clamped(units)
         if units is not None and wanted is not None:
             bound = "minimum" if wanted > units else "maximum"
-            self._change(target.key, wanted, cause or f"{bound} capacity was set to {wanted}")
+            self._change(target, wanted, f"{bound} capacity was set to {wanted}", after)
 
     def _run(self, target: TargetRecord, action: ScheduledActionRecord) -> None:
         """Set a scheduled action's bounds and clamp, unless the bounds would cross."""
         cause = f"scheduled action name {action.change.name} was triggered"
         floor, ceiling = action.change.bounds(target.floor, target.ceiling)
+        bounds = f"min capacity to {floor} and max capacity to {ceiling}"
         if floor > ceiling:
-            description = f"Setting min capacity to {floor} and max capacity to {ceiling}"
             reason = "Maximum capacity cannot be less than minimum capacity"
-            self._record(target.key, description, cause, "Failed", reason)
+            self._record(target.key, f"Setting {bounds}", cause, "Failed", reason)
             return
         target.floor, target.ceiling = floor, ceiling
-        self._clamp(target, cause)
+        self._record(target.key, f"Setting {bounds}", cause, "Successful", f"{_SET} {bounds}", _ACTION_TAKES)
+        self._clamp(target, _CHANGE_AFTER)
 
-    def _follow(self, target: TargetRecord, policy: PolicyRecord, alarm: Alarm, wanted: int) -> None:
-        """Carry out the change that an alarm asks for, unless that is suspended."""
-        side = "Out" if alarm is Alarm.HIGH else "In"
-        if target.suspended[f"DynamicScaling{side}Suspended"]:
+    def _act(self, target: TargetRecord, policy: PolicyRecord, kind: AlarmKind, value: float) -> None:
+        units = self._tables.capacity(target.key)
+        if units is None or policy.rules is None:
             return
-        name = next(told["AlarmName"] for told in policy.alarms if f"-{alarm}-" in told["AlarmName"])
-        if self._change(target.key, wanted, f"monitor alarm {name} in state ALARM triggered policy {policy.name}"):
-            target.cooldowns.note(alarm, int(self._now().timestamp()), wanted)
+        if kind in (AlarmKind.HIGH, AlarmKind.LOW):
+            self._follow(target, policy, policy.rules, kind, units, value)
+        elif units != policy.units:
+            self._put_alarms(target.key, policy, units, policy.alarms)
 
-    def _change(self, key: TargetKey, units: int, cause: str) -> bool:
-        """Change capacity and record the attempt; return whether it was accepted."""
-        description = f"Setting {key.dimension} capacity units to {units}."
+    def _follow(
+        self,
+        target: TargetRecord,
+        policy: PolicyRecord,
+        rules: TargetTracking,
+        kind: AlarmKind,
+        units: int,
+        last: float,
+    ) -> None:
+        """Carry out the change that an alarm asks for, whose last minute consumed *last*, if nothing is against it.
+
+        Nothing is recorded while scaling is suspended, while an activity is in progress, and during a cooldown.
+        """
+        is_out = kind is AlarmKind.HIGH
+        if target.suspended[f"DynamicScaling{'Out' if is_out else 'In'}Suspended"]:
+            return
+        asked = max(1, -(-round(last * 100) // (rules.target_percent * 60)))
+        wanted = min(max(asked, target.floor), target.ceiling)
+        if self._rests(target, rules, is_out=is_out, wanted=wanted):
+            return
+        cause = f"monitor alarm {policy.alarms[kind]['AlarmName']} in state ALARM triggered policy {policy.name}"
+        if is_out and units >= target.ceiling:
+            self._note_not_scaled(target.key, cause, "AlreadyAtMaxCapacity", MaxCapacity=target.ceiling)
+        elif not is_out and units <= target.floor:
+            self._note_not_scaled(target.key, cause, "AlreadyAtMinCapacity", MinCapacity=target.floor)
+        elif wanted == units or (wanted > units) is not is_out:
+            self._note_not_scaled(target.key, cause, "AlreadyAtDesiredCapacity", CurrentCapacity=units)
+        elif self._tables.is_changing(target.key) or self._tables.is_changing(target.key.of_table):
+            self._note_not_scaled(target.key, cause, "TargetServicePutResourceAsUnscalable")
+        elif (ends := self._change(target, wanted, cause)) is not None:
+            target.busy_until = ends
+            if is_out:
+                target.cooldowns.last_scale_out, target.cooldowns.last_wanted = int(ends), wanted
+            else:
+                target.cooldowns.last_scale_in = int(ends)
+
+    def _rests(self, target: TargetRecord, rules: TargetTracking, *, is_out: bool, wanted: int) -> bool:
+        """Whether an activity is in progress, or a cooldown from the end of the last; not for a larger scale-out."""
+        now, cooldowns = self._now().timestamp(), target.cooldowns
+        last = cooldowns.last_scale_out if is_out else cooldowns.last_scale_in
+        cooldown = rules.scale_out_cooldown if is_out else rules.scale_in_cooldown
+        if now >= target.busy_until and (last is None or now >= last + cooldown):
+            return False
+        return not (is_out and last is not None and wanted > cooldowns.last_wanted)
+
+    def _change(self, target: TargetRecord, units: int, cause: str, after: float = 0) -> float | None:
+        """Change capacity and record the attempt; return when the activity ends, `None` if the change was rejected."""
+        key = target.key
+        capacity = f"{key.dimension} capacity units to {units}"
+        description = f"Setting {capacity}."
         try:
             self._tables.set_capacity(key, units)
         except ServiceError as refused:
             reason = refused.message
             if reason.startswith("Subscriber limit exceeded"):
                 reason = f"Failed updating table: {reason}"
-            failure = f"Failed to set {key.dimension} capacity units to {units}. Reason: {reason}"
-            self._record(key, description, cause, "Failed", failure)
-            return False
-        success = (
-            f"Successfully set {key.dimension} capacity units to {units}. Change successfully fulfilled by dynamodb."
-        )
-        self._record(key, description, cause, "Successful", success)
-        return True
+            failure = f"Failed to set {capacity}. Reason: {reason}"
+            self._record(key, description, cause, "Failed", failure, after=after)
+            return None
+        number = number_of(*key.members.values(), self._made[key, "activity"])
+        takes = 0 if self._is_instant else _SHORTEST_ACTIVITY + number % _ACTIVITY_SPREAD
+        success = f"{_SET} {capacity}. Change successfully fulfilled by dynamodb."
+        self._record(key, description, cause, "Successful", success, takes, after=after)
+        for policy in target.policies.values():
+            if policy.rules is not None:
+                self._put_alarms(key, policy, units, policy.alarms)
+        return self._now().timestamp() + after + takes
 
-    def _record(self, key: TargetKey, description: str, cause: str, status_code: str, status_message: str) -> None:
-        at = self._now().timestamp()
+    def _note_not_scaled(self, key: TargetKey, cause: str, code: str, **more: int) -> None:
+        """Record why an alarm changes nothing; the same reason is recorded once, until another came between."""
+        reason: Activity = {"Code": code} | more
+        if self._not_scaled.get(key) == reason:
+            return
+        self._not_scaled[key] = reason
+        status = "Successful" if code == "AlreadyAtDesiredCapacity" else "Failed"
         activity = {
-            "ActivityId": str(uuid.uuid4()),
+            "ActivityId": self._uuid(key, "activity"),
+            "Description": "Attempting to scale due to alarm triggered",
+            "Cause": cause,
+            "StartTime": self._now().timestamp(),
+            "StatusCode": status,
+            "NotScaledReasons": [reason],
+        }
+        self._activities.appendleft(key.members | activity)
+
+    def _record(
+        self,
+        key: TargetKey,
+        description: str,
+        cause: str,
+        status_code: str,
+        status_message: str,
+        takes: float = 0,
+        *,
+        after: float = 0,
+    ) -> None:
+        at = self._now().timestamp() + after
+        activity = {
+            "ActivityId": self._uuid(key, "activity"),
             "Description": description,
             "Cause": cause,
             "StartTime": at,
-            "EndTime": at,
+            "EndTime": at + takes,
             "StatusCode": status_code,
             "StatusMessage": status_message,
         }
-        self.activities.appendleft(key.members | activity)
+        self._activities.appendleft(key.members | activity)
+
+    def _put_alarms(
+        self, key: TargetKey, policy: PolicyRecord, units: int, old: dict[AlarmKind, dict[str, str]]
+    ) -> None:
+        """Put the policy's alarms, with the thresholds for that capacity and new names, instead of the *old* ones."""
+        policy.units = units
+        policy.alarms = {kind: self._alarm(key, kind, policy.name) for kind in kinds_of(policy)}
+        put_alarms(policy, key, self._now())
+        delete_alarms(old.values())
 
     def _registered(self, key: TargetKey) -> TargetRecord:
         if key not in self.targets:
@@ -319,15 +435,26 @@ class AutoScaling:
             message = f"Invalid schedule expression: {schedule}"
             raise invalid(message) from unreadable
 
-    def _alarm(self, key: TargetKey, kind: str) -> dict[str, str]:
-        name = f"TargetTracking-{key.resource_id}-{kind}-{uuid.uuid4()}"
+    def _alarm(self, key: TargetKey, kind: AlarmKind, policy: str) -> dict[str, str]:
+        name = f"TargetTracking-{key.resource_id}-{kind}-{self._uuid(key, policy, kind)}"
         return {"AlarmName": name, "AlarmARN": f"arn:aws:cloudwatch:{self._region}:{self._account}:alarm:{name}"}
 
     def _arn(self, kind: str, key: TargetKey, name: str) -> str:
         return (
-            f"arn:aws:autoscaling:{self._region}:{self._account}:{kind}:{uuid.uuid4()}:resource/{SERVICE_NAMESPACE}/"
-            f"{key.resource_id}:{name}"
+            f"arn:aws:autoscaling:{self._region}:{self._account}:{kind}:{self._uuid(key, kind)}:resource/"
+            f"{SERVICE_NAMESPACE}/{key.resource_id}:{name}"
         )
+
+    def _uuid(self, key: TargetKey, *purpose: object) -> str:
+        """Return another UUID for this purpose each time; the next run of the same calls has the same ones."""
+        self._made[key, *purpose] += 1
+        return uuid_of(self._account, self._region, *key.members.values(), *purpose, self._made[key, *purpose])
+
+
+def _watches(policy: PolicyRecord) -> tuple[object, ...]:
+    """Return what a policy's alarms depend on, besides the capacity."""
+    names = ("TargetValue", "PredefinedMetricSpecification", "CustomizedMetricSpecification")
+    return (*(policy.configuration.get(name) for name in names), kinds_of(policy))
 
 
 def _check_range(low: int, high: int) -> None:
