@@ -52,7 +52,7 @@ def test_recorded_world_has_its_mean_and_its_worst_and_noise_one_row() -> None:
 
 def test_fleet_is_silent_for_half_an_hour_from_where_a_surge_begins() -> None:
     silent = next(world for world in DEPARTURES if world.name == "silent")
-    counts: list[float] = [600] * 90 + [1_200] * 40 + [600] * 30
+    counts = [600.0] * 90 + [1_200.0] * 40 + [600.0] * 30
     traffic = Traffic.from_counts(
         "made", {Stream(None, Dimension.WRITE): counts}, bin_seconds=60, start=datetime(2026, 11, 2, tzinfo=UTC)
     )
