@@ -150,7 +150,7 @@ it. [The scaler](scaler.md) and [pulses](pulse.md) shorten what is throttled her
 
 `highwater recommend` says whether a lower target is worth its price for your traffic.""",
     3: """\
-[`OnDemandTable`](on-demand.md) is billed by request, up to a maximum. Hours of on-demand pay for one of 18 traces.
+[`OnDemandTable`](on-demand.md) is billed by request, up to a maximum.
 `highwater simulate cdk.out --compare on-demand` says what it would cost, and `recommend` says so where it is
 cheaper. [Tables](tables.md) has how a table comes back from on-demand without a throttle.""",
     4: """\

@@ -51,7 +51,7 @@ def _findings(constructs: Iterable[Construct]) -> list[Finding]:
     # Amazon CloudWatch pricing, us-east-1, read 2026-11
     fix = "each alarm costs 0.10 USD a month; " if alarms or policies else ""
     fix += (
-        "where AWS Config records continuously, each change of capacity is an item of the table and of each alarm that "
-        "moves with it: highwater rehearse counts them, and docs/cost.md tells what to leave out"
+        "where AWS Config records continuously, each change of capacity is an item of the table, and two of each alarm "
+        "of target tracking: highwater rehearse counts them, and docs/cost.md tells what to leave out"
     )
     return [remark("added", "the stack", problem, fix)]

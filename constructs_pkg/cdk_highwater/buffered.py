@@ -248,7 +248,7 @@ class BufferedWrites(Construct):
             f"writes wait in the queue for longer than they should; {late}",
             threshold=drain,
         )
-        # SQS's metric leaves out messages that were received three times or more; the function tells of these
+        # SQS's metric leaves out messages that were received more than three times; the function tells of these
         alarm(
             "AgeOfReturned",
             put_metric(self._function.function_name, "OldestReturned").with_(statistic="Maximum"),

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from highwater.aws.cloudwatch import DatapointRate, metrics_per_call, move_threshold, read_alarms
+import pytest
+from botocore.stub import Stubber
+
+from highwater.aws.cloudwatch import (
+    DatapointRate,
+    client,
+    metrics_per_call,
+    move_threshold,
+    read_alarms,
+    with_throttles,
+)
 from highwater.core.names import TargetName
+from highwater.core.scaler.inputs import Observation
 from highwater.core.units import Dimension
 from tests.aws.bench import Bench
 
@@ -69,3 +82,44 @@ def test_calls_that_come_slowly_never_wait() -> None:
 def test_call_has_no_more_metrics_than_its_page_has_room_for() -> None:
     """A day and an hour of minutes, eight hours, a quarter of an hour, one minute."""
     assert [metrics_per_call(minutes) for minutes in (1_500, 480, 15, 1)] == [67, 210, 500, 500]
+
+
+@pytest.mark.parametrize(
+    ("units", "samples", "expected"),
+    [
+        pytest.param(128, 2, 7 * 128, id="one-request-and-the-zero"),
+        pytest.param(128, 1, 7 * 128, id="one-request-in-a-minute-without-the-zero"),
+        pytest.param(630, 22, 7 * 30, id="many-requests-and-the-zero"),
+        pytest.param(0, 1, 7, id="the-zero-alone"),
+        pytest.param(None, None, 7, id="no-datapoint-yet"),
+    ],
+)
+def test_throttled_request_counts_as_a_mean_request_and_the_sample_of_zero_as_none(
+    units: int | None, samples: int | None, expected: int
+) -> None:
+    """One request of 5 units has two samples, with a minimum of 0 and a mean of 2.5.
+
+    Recorded: radkawar/stackd 9dc356f, dynamodb/capacity_metrics, 2026-09.
+    """
+    now = datetime(2026, 11, 28, 9, 30, 20, tzinfo=UTC)
+    at = now.replace(second=0) - timedelta(minutes=1)
+
+    def answer(*values: int | None) -> dict[str, Any]:
+        return {
+            "MetricDataResults": [
+                {
+                    "Id": f"q{number}",
+                    "Timestamps": [] if value is None else [at.timestamp()],
+                    "Values": [] if value is None else [float(value)],
+                }
+                for number, value in enumerate(values)
+            ]
+        }
+
+    cloudwatch = client("eu-central-1")
+    with Stubber(cloudwatch) as stub:
+        stub.add_response("get_metric_data", answer(7))
+        stub.add_response("get_metric_data", answer(samples, 7, 0))
+        seen = {_NAME: Observation.of(int(at.timestamp()) // 60, (units,))}
+        found = with_throttles(cloudwatch, seen, 1, now)[_NAME]
+    assert found.throttled_units == (expected,)

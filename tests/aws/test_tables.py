@@ -56,12 +56,6 @@ ALLOWED = re.compile(r"[\w\s+\-=._:/@]*")
         ),
         pytest.param("ValidationException", SPENT, TableRefusedError, id="text-under-another-code"),
         pytest.param("AccessDeniedException", "not authorized", ForbiddenError, id="denied"),
-        pytest.param(
-            "ValidationException",
-            "User is missing the following permissions: dynamodb:UpdateTable",
-            ForbiddenError,
-            id="denied-to-auto-scaling",
-        ),
         pytest.param("ValidationException", "neither is allowed", TableRefusedError, id="invalid"),
         pytest.param("RequestLimitExceeded", "Throughput exceeds the limit", TableBusyError, id="request-limit"),
         pytest.param("SomethingNew", "try later", TableBusyError, id="any-5xx"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import boto3
 import pytest
@@ -115,15 +115,17 @@ def test_refusal_of_an_index_counts_for_the_index(metered: Metered) -> None:
 
 
 @pytest.mark.parametrize(
-    "reason",
+    ("code", "reason"),
     [
-        "TableWriteKeyRangeThroughputExceeded",
-        "TableWriteAccountLimitExceeded",
-        "TableWriteMaxOnDemandThroughputExceeded",
+        ("ProvisionedThroughputExceededException", "TableWriteKeyRangeThroughputExceeded"),
+        ("ProvisionedThroughputExceededException", "TableWriteAccountLimitExceeded"),
+        # either error (recorded: radkawar/stackd 9dc356f, dynamodb/on_demand_limits, 2026-09)
+        ("ThrottlingException", "TableWriteMaxOnDemandThroughputExceeded"),
+        ("ProvisionedThroughputExceededException", "IndexWriteMaxOnDemandThroughputExceeded"),
     ],
 )
-def test_refusals_that_capacity_does_not_help_are_not_counted(metered: Metered, reason: str) -> None:
-    metered.server.answers = [throttled(reason), (200, {})]
+def test_refusals_that_capacity_does_not_help_are_not_counted(metered: Metered, code: str, reason: str) -> None:
+    metered.server.answers = [throttled(reason, code=code), (200, {})]
     metered.client.put_item(TableName="orders", Item=ITEM)
     assert metered.told() == {}
 
@@ -146,6 +148,26 @@ def test_batch_of_which_nothing_was_processed_counts_with_either_error(metered: 
     metered.server.answers = [throttled("TableReadProvisionedThroughputExceeded", code=code), (200, {})]
     metered.client.batch_get_item(RequestItems={"orders": {"Keys": [ITEM]}})
     assert metered.told() == {(TABLE, True): 3.0, (STATUS, True): 3.0, ((None, READ), True): 1.0}
+
+
+def test_request_of_two_tables_that_is_refused_as_a_whole_counts_for_the_table_that_was_out_of_capacity(
+    metered: Metered,
+) -> None:
+    """A throttled transaction, or batch of reads, mostly fails at the top level.
+
+    Recorded: radkawar/stackd 9dc356f, dynamodb/write_throttling and dynamodb/read_throttling, 2026-09.
+    """
+    carts, orders = cast(Any, [{"Put": {"TableName": each, "Item": ITEM}} for each in ("carts", "orders")])
+    metered.server.answers = [throttled(), (200, {})]
+    metered.client.transact_write_items(TransactItems=[carts, orders, orders])
+    assert (metered.told("carts"), metered.told()) == ({}, {(TABLE, True): 2.0})
+    metered.server.answers = [throttled("TableReadProvisionedThroughputExceeded"), (200, {})]
+    metered.client.batch_get_item(RequestItems={"carts": {"Keys": [ITEM]}, "orders": {"Keys": [ITEM, ITEM, ITEM]}})
+    assert (metered.told("carts"), metered.told()[(None, READ), True]) == ({}, 3.0)
+    # without a name it may have been either
+    metered.server.answers = [throttled(resource=""), (200, {})]
+    metered.client.transact_write_items(TransactItems=[carts, orders])
+    assert (metered.told("carts")[TABLE, True], metered.told()[TABLE, True]) == (1.0, 3.0)
 
 
 def test_reason_that_is_not_known_yet_is_taken_for_none(metered: Metered) -> None:

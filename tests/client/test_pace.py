@@ -18,7 +18,7 @@ from highwater import Meter, PaceError, Pacer
 from highwater.client.hooks import Counts
 from highwater.client.sessions import client_config
 from highwater.core import Dimension
-from tests.client.scripted import CONSUMED, ITEM, DynamoDB, throttled
+from tests.client.scripted import ARN, CONSUMED, ITEM, DynamoDB, throttled
 from tests.client.virtual_clock import SECOND, Clock
 
 READ, WRITE = Dimension.READ, Dimension.WRITE
@@ -187,6 +187,66 @@ def test_transaction_that_is_canceled_for_want_of_capacity_slows_down_that_table
     with pytest.raises(ClientError):
         client.transact_write_items(TransactItems=items)
     assert [paced.pacer.rate(each, None, WRITE) for each in ("orders", "carts")] == [10.0, 7.0]
+    client.close()
+
+
+@pytest.mark.parametrize("operation", ["transact_write_items", "execute_transaction", "batch_write_item"])
+def test_request_of_two_tables_that_is_refused_as_a_whole_slows_down_the_table_that_was_out_of_capacity(
+    paced: Paced, operation: str
+) -> None:
+    """Throttled transactions are mostly ProvisionedThroughputExceededException at the top level, and seldom canceled.
+
+    Recorded: radkawar/stackd 9dc356f, dynamodb/write_throttling, 2026-09 (16 of 24, and 5 canceled).
+    """
+    client = paced.pace(write=10)
+    put: Any = {"PutRequest": {"Item": ITEM}}
+    requests: dict[str, Any] = {
+        "transact_write_items": {
+            "TransactItems": [{"Put": {"TableName": t, "Item": ITEM}} for t in ("carts", "orders")]
+        },
+        "execute_transaction": {
+            "TransactStatements": [{"Statement": 'DELETE FROM "carts"'}, {"Statement": 'DELETE FROM "orders"'}]
+        },
+        "batch_write_item": {"RequestItems": {"carts": [put], "orders": [put, put]}},
+    }
+    paced.server.answers = [throttled(), (200, {})]
+    getattr(client, operation)(**requests[operation])
+    assert len(paced.server.asked) == 2, "it was sent again"
+    assert [paced.pacer.rate(each, None, WRITE) for each in ("carts", "orders")] == [10.0, 7.0]
+    client.close()
+
+
+def test_batch_of_reads_that_is_refused_as_a_whole_slows_down_the_table_that_was_out_of_capacity(paced: Paced) -> None:
+    """BatchGetItem is refused at the top level, and was never answered in part.
+
+    Recorded: radkawar/stackd 9dc356f, dynamodb/read_throttling, 2026-09 (79 of 192 refused, 113 complete).
+    """
+    client = paced.pace(read=20)
+    paced.server.answers = [throttled("TableReadProvisionedThroughputExceeded"), (200, {})]
+    client.batch_get_item(RequestItems={"carts": {"Keys": [ITEM]}, "orders": {"Keys": [ITEM]}})
+    assert [paced.pacer.rate(each, None, READ) for each in ("carts", "orders")] == [20.0, 14.0]
+    client.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("ThrottlingException", "TableWriteMaxOnDemandThroughputExceeded"),
+        ("ProvisionedThroughputExceededException", "IndexWriteMaxOnDemandThroughputExceeded"),
+        ("ThrottlingException", "IndexWriteMaxOnDemandThroughputExceeded"),
+    ],
+)
+def test_maximum_on_demand_slows_down_whatever_its_error(paced: Paced, code: str, reason: str) -> None:
+    """For writes of an index the error is ProvisionedThroughputExceededException, and in a transaction the other one.
+
+    Recorded: radkawar/stackd 9dc356f, dynamodb/on_demand_limits, 2026-09.
+    """
+    client = paced.pace(write=10)
+    paced.answers(1.0)
+    client.put_item(TableName="orders", Item=ITEM)
+    paced.server.answers = [throttled(reason, f"{ARN}/index/by_status", code), (200, {})]
+    client.put_item(TableName="orders", Item=ITEM)
+    assert paced.pacer.rate("orders", None, WRITE) == 7.0
     client.close()
 
 

@@ -103,8 +103,8 @@ def test_stack_that_has_managed_tables_has_the_function_already(command: Command
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-2:] == [
         "Shop: 5 resources come with 1 managed table.",
-        "Where AWS Config records continuously, each change of capacity is an item of the table and of each alarm that "
-        "moves with it: highwater rehearse counts them, and docs/cost.md tells what to leave out.",
+        "Where AWS Config records continuously, each change of capacity is an item of the table, and two of each "
+        "alarm of target tracking: highwater rehearse counts them, and docs/cost.md tells what to leave out.",
     ]
 
 

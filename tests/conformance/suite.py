@@ -1,9 +1,11 @@
 """Runs the public conformance suite of DynamoDB on a local cloud, and with it this project's tests of capacity.
 
-Run it with `make conformance CONFORMANCE=folder`: the folder is a checkout of `nubo-db/dynamodb-conformance`, with its
-packages installed. Nothing is written into it: its files and those of `tests/conformance/capacity` are copied into a
-temporary folder, and run there on a cloud that starts and ends with them. Prints how many tests of each tier passed.
-Exits with the status of the test runner: 1 if a test failed, 2 for misuse.
+Run it with `make conformance CONFORMANCE=folder`: the folder is a checkout of `nubo-db/dynamodb-conformance`, or of its
+successor, Parity Suite (`paritysuite/dynamodb-conformance`), with its packages installed. Nothing is written into it:
+its files and those of `tests/conformance/capacity` are copied into a temporary folder, and run there on a cloud that
+starts and ends with them. Prints how many tests of each tier passed, and Parity Suite's two figures: divergence, the
+share of tests that failed, and coverage, the share that was not skipped. Exits with the status of the test runner: 1 if
+a test failed, 2 for misuse.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,8 +28,12 @@ from benchmarks.local_cloud import plain
 from highwater_lab.local import LocalCloud
 
 SUITE: Final = "github.com/nubo-db/dynamodb-conformance"
-# What a checkout of the suite has, and the program that its packages bring
-_MARKS: Final = ("package.json", "src/client.ts", "tests/tier1")
+SUCCESSOR: Final = "github.com/paritysuite/dynamodb-conformance"
+# What a checkout of either has, as both publish it, and the program that its packages bring
+_MARKS: Final = ("package.json", "vitest.config.ts", "src/client.ts", "src/helpers.ts", "tests/tier1")
+_NAME: Final = "dynamodb-conformance"
+# The major versions that have this layout, the newest of 2026-11
+_VERSIONS: Final = ("1", "2", "3")
 _RUNNER: Final = "node_modules/vitest/vitest.mjs"
 OWN: Final = Path(__file__).resolve().parent / "capacity"
 # The names of the folders below `tests`, in the suite's order and then this project's own
@@ -40,7 +46,7 @@ SPEED: Final = 20
 
 
 class Misuse(Exception):
-    """No folder was named, or it is no checkout of the suite with its packages."""
+    """No folder was named, or it is no checkout of a suite of a known layout with its packages."""
 
 
 def find_suite(named: str) -> Path:
@@ -50,7 +56,14 @@ def find_suite(named: str) -> Path:
     folder = Path(named).expanduser().absolute()
     lacking = [mark for mark in _MARKS if not (folder / mark).exists()]
     if lacking:
-        raise Misuse(f"CONFORMANCE: {named!r} is no checkout of {SUITE}, as it has no {lacking[0]}; clone it there")
+        told = f"{named!r} is no checkout of {SUITE} or {SUCCESSOR}"
+        raise Misuse(f"CONFORMANCE: {told}, as it has no {lacking[0]}; clone one of them there")
+    package = json.loads((folder / "package.json").read_text())
+    version = str(package.get("version", "none"))
+    if package.get("name") != _NAME or version.partition(".")[0] not in _VERSIONS:
+        told = f"the package.json of {named!r} has the name {package.get('name')!r} and the version {version!r}"
+        allowed = f"{_NAME!r} and a version from {_VERSIONS[0]} to {_VERSIONS[-1]}, whose layout is known"
+        raise Misuse(f"CONFORMANCE: {told}; allowed: {allowed}; check out an older version")
     if not (folder / _RUNNER).exists():
         raise Misuse(f"CONFORMANCE: {named!r} has no {_RUNNER}; run npm install there first")
     return folder
@@ -63,31 +76,46 @@ def lay_out(suite: Path, folder: Path) -> None:
     shutil.copytree(OWN, folder / "tests" / OWN.name)
 
 
-def passed_by_tier(report: Mapping[str, Any], folder: Path) -> dict[str, tuple[int, int]]:
-    """Return how many tests passed, and how many there are, by tier; *report* is the test runner's, run in *folder*."""
-    every: Counter[str] = Counter()
-    passed: Counter[str] = Counter()
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How many tests passed, failed and there are; the others were skipped."""
+
+    passed: int = 0
+    failed: int = 0
+    every: int = 0
+
+    def __add__(self, other: Result) -> Result:
+        """Return the result of the tests of both."""
+        return Result(self.passed + other.passed, self.failed + other.failed, self.every + other.every)
+
+    def __str__(self) -> str:
+        """Return how many tests passed, in words."""
+        return f"{self.passed} of {self.every} ({100 * self.passed / self.every:.1f} %)"
+
+
+def results_by_tier(report: Mapping[str, Any], folder: Path) -> dict[str, Result]:
+    """Return the result of each tier; *report* is the test runner's, run in *folder*."""
+    found: dict[str, Result] = {}
     for file in report["testResults"]:
         tier = Path(file["name"]).resolve().relative_to((folder / "tests").resolve()).parts[0]
         for test in file["assertionResults"]:
-            every[tier] += 1
-            passed[tier] += test["status"] == "passed"
-    return {tier: (passed[tier], every[tier]) for tier in TIERS if every[tier]}
+            one = Result(test["status"] == "passed", test["status"] == "failed", 1)
+            found[tier] = found.get(tier, Result()) + one
+    return {tier: found[tier] for tier in TIERS if tier in found}
 
 
-def lines_of(counts: Mapping[str, tuple[int, int]], region: str) -> Iterator[str]:
-    """Yield the printed lines: the suite's tiers and their sum, then this project's tests."""
-    suite = {tier: count for tier, count in counts.items() if tier != "capacity"}
+def lines_of(results: Mapping[str, Result], region: str) -> Iterator[str]:
+    """Yield the printed lines: the suite's tiers, their sum and its two figures, then this project's tests."""
+    suite = {tier: result for tier, result in results.items() if tier != "capacity"}
     if suite:
-        together = sum(passed for passed, _ in suite.values()), sum(every for _, every in suite.values())
-        parts = [f"tier {tier[-1]} {_told(*count)}" for tier, count in suite.items()]
-        yield f"the suite in {region}: {', '.join(parts)}; together {_told(*together)}"
-    if "capacity" in counts:
-        yield f"this project's tests of capacity: {_told(*counts['capacity'])}"
-
-
-def _told(passed: int, every: int) -> str:
-    return f"{passed} of {every} ({100 * passed / every:.1f} %)"
+        together = sum(suite.values(), Result())
+        parts = [f"tier {tier[-1]} {result}" for tier, result in suite.items()]
+        yield f"the suite in {region}: {', '.join(parts)}; together {together}"
+        divergence = 100 * together.failed / together.every
+        coverage = 100 * (together.passed + together.failed) / together.every
+        yield f"divergence {divergence:.1f} %, coverage {coverage:.1f} %"
+    if "capacity" in results:
+        yield f"this project's tests of capacity: {results['capacity']}"
 
 
 @contextmanager
@@ -130,8 +158,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 check=False,
             ).returncode
         if report.exists():
-            counts = passed_by_tier(json.loads(report.read_text()), folder)
-            print(*lines_of(counts, options.region), sep="\n")
+            results = results_by_tier(json.loads(report.read_text()), folder)
+            print(*lines_of(results, options.region), sep="\n")
     return status
 
 

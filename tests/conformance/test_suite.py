@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from tests.conformance.suite import OWN, SUITE, find_suite, lay_out, lines_of, main, passed_by_tier
+from tests.conformance.suite import OWN, SUCCESSOR, SUITE, Result, find_suite, lay_out, lines_of, main, results_by_tier
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """What a checkout of the suite has, as far as it is looked at, and what is not needed of it."""
     folder = tmp_path / "checkout"
-    for file in ("package.json", "src/client.ts", "tests/tier1/a.test.ts", "node_modules/vitest/vitest.mjs", ".git/x"):
+    sources = ("vitest.config.ts", "src/client.ts", "src/helpers.ts", "tests/tier1/a.test.ts")
+    for file in (*sources, "node_modules/vitest/vitest.mjs", ".git/x"):
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(file)
+    _write_package(folder, "dynamodb-conformance", "3.5.0")
     return folder
+
+
+def _write_package(folder: Path, name: str, version: str) -> None:
+    (folder / "package.json").write_text(json.dumps({"name": name, "version": version}))
 
 
 @pytest.mark.parametrize(
@@ -25,7 +32,8 @@ def checkout(tmp_path: Path) -> Path:
         ("", f"CONFORMANCE: got nothing; name a checkout of {SUITE}: make conformance CONFORMANCE=folder"),
         (
             "/no/such/folder",
-            f"CONFORMANCE: '/no/such/folder' is no checkout of {SUITE}, as it has no package.json; clone it there",
+            f"CONFORMANCE: '/no/such/folder' is no checkout of {SUITE} or {SUCCESSOR}, as it has no package.json; "
+            "clone one of them there",
         ),
     ],
 )
@@ -43,8 +51,27 @@ def test_one_line_says_what_a_folder_lacks(checkout: Path, capsys: pytest.Captur
     (checkout / "src" / "client.ts").unlink()
     assert main([str(checkout)]) == 2
     assert capsys.readouterr().err == (
-        f"conformance: CONFORMANCE: '{checkout}' is no checkout of {SUITE}, as it has no src/client.ts; clone it "
-        "there\n"
+        f"conformance: CONFORMANCE: '{checkout}' is no checkout of {SUITE} or {SUCCESSOR}, as it has no src/client.ts; "
+        "clone one of them there\n"
+    )
+
+
+@pytest.mark.parametrize("version", ["1.3.0", "2.1.0", "3.5.0", "3.6.1"])
+def test_suite_and_its_successor_are_found(checkout: Path, version: str) -> None:
+    _write_package(checkout, "dynamodb-conformance", version)
+    assert find_suite(str(checkout)) == checkout
+
+
+@pytest.mark.parametrize(("name", "version"), [("dynamodb-conformance", "4.0.0"), ("alternator", "3.5.0")])
+def test_checkout_of_a_layout_that_is_not_known_is_refused(
+    checkout: Path, capsys: pytest.CaptureFixture[str], name: str, version: str
+) -> None:
+    _write_package(checkout, name, version)
+    assert main([str(checkout)]) == 2
+    assert capsys.readouterr().err == (
+        f"conformance: CONFORMANCE: the package.json of '{checkout}' has the name '{name}' and the version "
+        f"'{version}'; allowed: 'dynamodb-conformance' and a version from 1 to 3, whose layout is known; check out an "
+        "older version\n"
     )
 
 
@@ -71,16 +98,18 @@ def test_result_is_told_by_tier(tmp_path: Path) -> None:
             file("tier3/limits/a.test.ts", "passed", "failed"),
             file("tier1/query/b.test.ts", "passed"),
             file("capacity/burst.test.ts", "passed", "skipped", "passed"),
-            file("tier3/limits/c.test.ts", "passed"),
+            file("tier3/limits/c.test.ts", "passed", "pending"),
         ]
     }
-    counts = passed_by_tier(report, tmp_path)
-    assert counts == {"tier1": (1, 1), "tier3": (2, 3), "capacity": (2, 3)}
-    assert list(lines_of(counts, "eu-west-1")) == [
-        "the suite in eu-west-1: tier 1 1 of 1 (100.0 %), tier 3 2 of 3 (66.7 %); together 3 of 4 (75.0 %)",
+    results = results_by_tier(report, tmp_path)
+    assert results == {"tier1": Result(1, 0, 1), "tier3": Result(2, 1, 4), "capacity": Result(2, 0, 3)}
+    assert list(lines_of(results, "eu-west-1")) == [
+        "the suite in eu-west-1: tier 1 1 of 1 (100.0 %), tier 3 2 of 4 (50.0 %); together 3 of 5 (60.0 %)",
+        "divergence 20.0 %, coverage 80.0 %",
         "this project's tests of capacity: 2 of 3 (66.7 %)",
     ]
-    assert list(lines_of({"capacity": (2, 3)}, "eu-west-1")) == ["this project's tests of capacity: 2 of 3 (66.7 %)"]
+    only = {"capacity": Result(2, 0, 3)}
+    assert list(lines_of(only, "eu-west-1")) == ["this project's tests of capacity: 2 of 3 (66.7 %)"]
     assert list(lines_of({}, "eu-west-1")) == []
 
 

@@ -14,6 +14,7 @@ from aws_cdk import aws_sns as sns
 from cdk_highwater import BoostCoordinator, HighWaterTable, ThrottleAwareScaler
 from highwater.client.coordinator import URL_VARIABLE
 from highwater.core.names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
+from highwater.core.pulses import HINT_ATTRIBUTE
 from highwater.handlers.coordinator.call import DETAIL_TYPE
 from tests.constructs.template_view import (
     TemplateView,
@@ -197,6 +198,27 @@ def test_fleets_without_a_way_to_the_url_may_ask_by_events_of_their_own_tables(s
         },
         {"events:source": "highwater.pulse", "events:detail-type": ["Highwater Pulse carts"]},
     ]
+
+
+def test_fleets_may_add_to_their_pulses_and_read_nothing(stack: cdk.Stack) -> None:
+    """A role limited by `dynamodb:Attributes` reads all attributes with a GetItem that has no projection.
+
+    Recorded: radkawar/stackd 9dc356f, dynamodb/attributes, 2026-09. So there is no GetItem; what UpdateItem returns is
+    the fleet's sum and the hint, which a process needs.
+    """
+    scaler = ThrottleAwareScaler(stack, "Scaler")
+    scaler.add_table(scalable_table(stack, "Jobs", table_name="jobs"))
+    role = iam.Role(stack, "Service", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
+    BoostCoordinator(stack, "Boosts", scaler=scaler).grant_pulse(role, tables=["jobs"])
+    granted = [each for each in TemplateView(stack).statements() if "dynamodb:LeadingKeys" in str(each)]
+    (statement,) = granted
+    assert statement["Action"] == "dynamodb:UpdateItem"
+    condition = statement["Condition"]
+    assert condition["Null"] == {"dynamodb:LeadingKeys": "false", "dynamodb:Attributes": "false"}
+    # the key's names count as attributes, too (dynamodb/attribute_boundaries of the same source)
+    attributes = condition["ForAllValues:StringLike"]["dynamodb:Attributes"]
+    assert {PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE} < {*attributes}
+    assert HINT_ATTRIBUTE not in attributes
 
 
 def test_function_drops_events_that_come_five_minutes_late_once_events_may_boost(stack: cdk.Stack) -> None:

@@ -202,8 +202,8 @@ def test_resources_and_the_warm_up_charge_are_told_with_their_arithmetic() -> No
     assert _with_bulk_load().messages("info") == [
         "Shop: the stack: managed tables and scalers add 14 resources, and target tracking makes 8 alarms of its own; "
         "each alarm costs 0.10 USD a month; where AWS Config records continuously, each change of capacity is an item "
-        "of the table and of each alarm that moves with it: highwater rehearse counts them, and docs/cost.md tells "
-        "what to leave out [highwater:added]",
+        "of the table, and two of each alarm of target tracking: highwater rehearse counts them, and docs/cost.md "
+        "tells what to leave out [highwater:added]",
         "Shop/Orders/Capacity: high-water mark: table 11 RCU and 18,000 WCU; charged once when it is raised, at "
         "us-east-1 prices at most about 17,978 WCU x $0.00065 = $11.69; a mark that the table already has is not "
         "charged again; HighWaterMark.none() does not raise marks [highwater:warmUpCharge]",

@@ -122,15 +122,14 @@ def run_minutes(action: ScheduledAction, start: int, end: int) -> Iterator[int]:
 def play(actions: Iterable[ScheduledAction], initial: Bounds, start: int, end: int) -> tuple[Change, ...]:
     """The bounds over [*start*, *end*): those at *start*, then every change, as the actions make them.
 
-    Two actions at the same minute must agree, as nothing says which of them runs first.
+    No two actions may run at the same minute: nothing says which is first, and of 52 that were due in one second at
+    least eight were never carried out (recorded: radkawar/stackd 9dc356f, applicationautoscaling/activity_lifecycle).
     """
     runs: dict[int, ScheduledAction] = {}
     for action in actions:
         for minute in run_minutes(action, start, end):
             other = runs.setdefault(minute, action)
-            assert other.bounds == action.bounds, (
-                f"{other.name!r} and {action.name!r} both run at {instant_at(minute)} and disagree"
-            )
+            assert other is action, f"{other.name!r} and {action.name!r} both run at {instant_at(minute)}"
     return changes_only([(start, initial), *((minute, runs[minute].bounds) for minute in sorted(runs))])
 
 

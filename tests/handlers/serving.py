@@ -86,3 +86,4 @@ class Serving:
 
     def _sleep(self, seconds: float) -> None:
         self._left -= seconds
+        self.bench.advance(timedelta(seconds=seconds))

@@ -71,6 +71,11 @@ def _seconds_off(result: Result) -> None:
         ),
         pytest.param(
             _points(lambda points: [each for number, each in enumerate(points) if number % 20 != 7]),
+            PLANNED,
+            id="a-missing-minute-now-and-then-is-as-usual",
+        ),
+        pytest.param(
+            _points(lambda points: [each for number, each in enumerate(points) if number % 10 not in (7, 8)]),
             HELD,
             id="gaps-are-no-data",
         ),

@@ -131,7 +131,8 @@ class AutoscalingClient:
         arn = f"arn:aws:dynamodb:us-east-1:000000000000:table/{name.table}"
         missing = [action for action in _ASKED if not self.allowed(action, arn)]
         if missing:
-            raise refused("ValidationException", f"User is missing the following permissions: {', '.join(missing)}")
+            text = f"User is missing the following permissions: {', '.join(missing)}"
+            raise refused("ValidationException", text, operation="RegisterScalableTarget")
         self.service.register(name, Bounds(MinCapacity, MaxCapacity), self.now())
         return {}
 

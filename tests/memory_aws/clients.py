@@ -183,8 +183,10 @@ class Metrics:
         units = 60.0 * self.account.units.get(name, self.account.consumed_units)
         points = dict.fromkeys(minutes, units)
         points |= {minute: count for minute, count in self.account.surges.get(name, {}).items() if minute in minutes}
-        is_requests = wanted["Stat"] == "SampleCount"
-        return {minute: value / REQUEST_UNITS for minute, value in points.items()} if is_requests else points
+        if wanted["Stat"] != "SampleCount":
+            return points
+        # a sample for each request, and one of 0 (recorded: radkawar/stackd 9dc356f, dynamodb/capacity_metrics)
+        return {minute: value / REQUEST_UNITS + 1 for minute, value in points.items()}
 
 
 def _target(metric: str, dimensions: Mapping[str, str]) -> TargetName:

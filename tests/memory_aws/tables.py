@@ -34,6 +34,10 @@ def is_denied(action: str, arn: str) -> ClientError:
     return refused("AccessDeniedException", f"not authorized to perform: {action} on resource: {arn}")
 
 
+# A new tag is listed 6.2 s after it was written (recorded: radkawar/stackd 9dc356f, dynamodb/controls, 2026-09).
+TAG_SECONDS = 7
+
+
 @dataclass
 class Table:
     """A table, its indexes, tags, and when its indexes are built. One on demand has 0 units.
@@ -48,6 +52,7 @@ class Table:
     resources: dict[str | None, CapacityControl]
     built: dict[str, int] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
+    tagged_at: dict[str, int] = field(default_factory=dict)
     timing: Timing = field(default_factory=Timing)
     lasting_status: str = ""
     replica_regions: tuple[str, ...] = ()
@@ -190,8 +195,9 @@ class TablesClient:
         return {}
 
     def tag_resource(self, *, ResourceArn: str, Tags: list[Document]) -> Document:
-        tags = self._found("dynamodb:TagResource", ResourceArn).tags
-        tags.update((tag["Key"], tag["Value"]) for tag in Tags)
+        table = self._found("dynamodb:TagResource", ResourceArn)
+        table.tags.update((tag["Key"], tag["Value"]) for tag in Tags)
+        table.tagged_at.update((tag["Key"], self.now()) for tag in Tags)
         return {}
 
     def untag_resource(self, *, ResourceArn: str, TagKeys: list[str]) -> Document:
@@ -205,8 +211,9 @@ class TablesClient:
         return self
 
     def paginate(self, *, ResourceArn: str) -> Iterator[Document]:
-        tags = self._found("dynamodb:ListTagsOfResource", ResourceArn).tags
-        yield {"Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
+        table = self._found("dynamodb:ListTagsOfResource", ResourceArn)
+        listed = [key for key in table.tags if self.now() - table.tagged_at.get(key, 0) >= TAG_SECONDS]
+        yield {"Tags": [{"Key": key, "Value": table.tags[key]} for key in listed]}
 
     def _found(self, action: str, name: str) -> Table:
         name = name.rpartition("/")[2]

@@ -84,7 +84,8 @@ def _policies() -> dict[str, dict[str, Any]]:
         name: policy["Properties"]["PolicyDocument"] for name, policy in view.named("AWS::IAM::Policy").items()
     }
     for name, role in view.named("AWS::IAM::Role").items():
-        documents |= {name: policy["PolicyDocument"] for policy in role["Properties"].get("Policies", ())}
+        for policy in role["Properties"].get("Policies", ()):
+            documents[name] = policy["PolicyDocument"]
     return {name: _resolved(document, view.template["Resources"]) for name, document in documents.items()}
 
 

@@ -32,8 +32,8 @@ _GLOBAL = (
     "deploy: add the code below. CloudFormation keeps the scalable targets of a global table, and changes their bounds",
 )
 _CONFIG = (
-    "Where AWS Config records continuously, each change of capacity is an item of the table and of each alarm that "
-    "moves with it: highwater rehearse counts them, and docs/cost.md tells what to leave out"
+    "Where AWS Config records continuously, each change of capacity is an item of the table, and two of each alarm of "
+    "target tracking: highwater rehearse counts them, and docs/cost.md tells what to leave out"
 )
 _BACK = (
     "back: remove manage_capacity and deploy. The capacity stays as it is, and nothing scales it; then add "

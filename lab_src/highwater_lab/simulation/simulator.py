@@ -196,10 +196,14 @@ def _bill(table: SimulatedTable, prices: Prices, metrics_requested: int, policy:
 
 
 def _config_items(table: SimulatedTable, policy: Policy) -> int:
-    """Return how many items AWS Config records: one of the table for each change, and one of each alarm that moves."""
+    """Return how many items AWS Config records: one of the table for each change, and those of the alarms that move.
+
+    At each change, auto scaling deletes its alarms and makes new ones (recorded: radkawar/stackd 9dc356f,
+    testdata/aws/applicationautoscaling/dynamodb_maintenance), which is two items of each.
+    """
     of_table = {(target.index, at) for target in table.targets for at, _ in target.capacity[1:]}
     of_alarms = sum(
-        (len(target.capacity) - 1) * (ALARMS_PER_POLICY * (target.tracking is not None) + policy.alarms_per_target)
+        (len(target.capacity) - 1) * (2 * ALARMS_PER_POLICY * (target.tracking is not None) + policy.alarms_per_target)
         for target in table.targets
     )
     return len(of_table) + of_alarms

@@ -102,11 +102,13 @@ class _Query:
 
 
 _CONSUMED = ("Consumed{kind}CapacityUnits", "Sum")
-_REQUESTS = ("Consumed{kind}CapacityUnits", "SampleCount")
+_SAMPLES = ("Consumed{kind}CapacityUnits", "SampleCount")
 _ANY_THROTTLE = ("{kind}ThrottleEvents", "Sum")
 _THROTTLED = ("{kind}" + ThrottleCause.PROVISIONED.metric_suffix, "Sum")
 _HOT_KEY = ("{kind}" + ThrottleCause.KEY_RANGE.metric_suffix, "Sum")
-# published every five minutes (Amazon DynamoDB Developer Guide, "DynamoDB metrics", read 2026-11)
+# Published every five minutes (Amazon DynamoDB Developer Guide, "DynamoDB metrics", read 2026-11). A datapoint is the
+# capacity of 85 seconds or more before its label (recorded: radkawar/stackd 9dc356f, applicationautoscaling/
+# dynamodb_maintenance, 2026-09).
 _PROVISIONED = ("Provisioned{kind}CapacityUnits", "Maximum")
 
 
@@ -131,11 +133,11 @@ def with_throttles(
     """Return the observations *seen* with the throttles of the last *minutes*.
 
     Throttled units are throttle events multiplied by the average units of a request. One metric is read per target, and
-    three more for targets with throttles: throttles by two causes, and the number of requests.
+    three more for targets with throttles: throttles by two causes, and the number of samples of consumption.
     """
     events = _read_metrics(cloudwatch, [_Query(name, *_ANY_THROTTLE) for name in seen], minutes, now)
     throttling = [name for name in seen if any(events[_Query(name, *_ANY_THROTTLE)])]
-    queries = [_Query(name, *metric) for name in throttling for metric in (_REQUESTS, _THROTTLED, _HOT_KEY)]
+    queries = [_Query(name, *metric) for name in throttling for metric in (_SAMPLES, _THROTTLED, _HOT_KEY)]
     series = _read_metrics(cloudwatch, queries, minutes, now)
     return dict(seen) | {name: _throttled(seen[name], name, series, minutes) for name in throttling}
 
@@ -182,19 +184,23 @@ def with_past(
 def _throttled(
     observation: Observation, name: TargetName, series: Mapping[_Query, tuple[int | None, ...]], minutes: int
 ) -> Observation:
-    events, requests = series[_Query(name, *_THROTTLED)], series[_Query(name, *_REQUESTS)]
+    events, samples = series[_Query(name, *_THROTTLED)], series[_Query(name, *_SAMPLES)]
     recent = observation.consumed_units[-minutes:]
     throttled = tuple(
-        (count or 0) * _per_request(units, number)
-        for count, units, number in zip(events, recent, requests, strict=True)
+        (count or 0) * _per_request(units, number) for count, units, number in zip(events, recent, samples, strict=True)
     )
     hot_key_events = sum(count or 0 for count in series[_Query(name, *_HOT_KEY)])
     return replace(observation, throttled_units=throttled, hot_key_events=hot_key_events)
 
 
-def _per_request(units: int | None, requests: int | None) -> int:
-    """Average units of a request, rounded up; 1 if CloudWatch has no consumption or no requests for the minute."""
-    return max(1, -(-units // requests)) if units and requests else 1
+def _per_request(units: int | None, samples: int | None) -> int:
+    """Average units of a request, rounded up; 1 if CloudWatch has no consumption or no samples for the minute.
+
+    A minute has a sample for each request, and one of 0: a single request of 5 units has two samples (recorded:
+    radkawar/stackd 9dc356f, dynamodb/capacity_metrics, 2026-09). Some minutes lack the sample of 0. Asking for the
+    smallest sample as well would tell these, for another metric; of many requests one more or less makes no difference.
+    """
+    return max(1, -(-units // max(1, samples - 1))) if units and samples else 1
 
 
 def _newest(now: datetime) -> int:

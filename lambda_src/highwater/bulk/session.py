@@ -224,8 +224,13 @@ class Pacing:
             return
         # the next attempt pays again
         paid, paced.paid = paced.paid, None
-        for table in canceled or request.items:
-            self.pacer.refund(paid, table, request.dimension, refusals or _FOR_CAPACITY)
+        why: dict[str, list[Throttle]] = {table: [*_FOR_CAPACITY] for table in canceled}
+        label = self._label(context)
+        for refusal in refusals:
+            for table in refusal.tables(request, label):
+                why.setdefault(table, []).append(refusal)
+        for table, reasons in why.items():
+            self.pacer.refund(paid, table, request.dimension, reasons)
             paid = Paid({})
 
     @quietly

@@ -40,10 +40,20 @@ class Throttle:
     Attributes:
         cause: The limit that it exceeded.
         index: The index whose limit that is, `None` for the table.
+        resource: The ARN of that table or index, empty if DynamoDB did not name it.
     """
 
     cause: ThrottleCause
     index: str | None = None
+    resource: str = ""
+
+    def tables(self, request: Request, label: Callable[[str], str]) -> Mapping[str, int]:
+        """Return how many items of each throttled table *request* names: of the one that is named, otherwise of all.
+
+        A batch or a transaction of several tables is rejected as a whole, although one of them was out of capacity.
+        """
+        named = label(self.resource)
+        return {named: request.items[named]} if named in request.items else request.items
 
 
 @dataclass(slots=True)
@@ -159,8 +169,9 @@ def refusals_of(parsed: Mapping[str, Any]) -> list[Throttle]:
     for each in parsed.get("ThrottlingReasons") or parsed.get("throttlingReasons") or ():
         reason = find_reason(str(each.get("reason", "")))
         if reason is not None:
-            index = _INDEX.search(str(each.get("resource", ""))) if reason.is_of_index else None
-            found.append(Throttle(reason.cause, index[1] if index else None))
+            resource = str(each.get("resource", ""))
+            index = _INDEX.search(resource) if reason.is_of_index else None
+            found.append(Throttle(reason.cause, index[1] if index else None, resource))
     # DynamoDB has sent reasons since 2025; without one that is known here, the first error means insufficient capacity
     unknown = ThrottleCause.PROVISIONED if code == "ProvisionedThroughputExceededException" else ThrottleCause.ACCOUNT
     return found or [Throttle(unknown)]
@@ -382,11 +393,14 @@ class Meter:
         for table, number in items_canceled(parsed_response, request).items():
             metered.is_refused = True
             self._refuse(table, (None, request.dimension), number)
-        refused = [each for each in refusals_of(parsed_response) if each.cause is ThrottleCause.PROVISIONED]
-        if refused:
+        refused: dict[str, tuple[str | None, int]] = {}
+        for each in refusals_of(parsed_response):
+            if each.cause is ThrottleCause.PROVISIONED:
+                for table, items in each.tables(request, self._label).items():
+                    refused.setdefault(table, (each.index, items))
+        for table, (index, items) in refused.items():
             metered.is_refused = True
-            for table, items in request.items.items():
-                self._refuse(table, (refused[0].index, request.dimension), items)
+            self._refuse(table, (index, request.dimension), items)
 
     @quietly
     def _end(self, parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:

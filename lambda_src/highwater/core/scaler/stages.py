@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Final
 
 from highwater.core.bucket import BELIEVED_SECONDS
@@ -514,7 +515,12 @@ def _tolerate(answer: Answer, state: TargetState) -> None:
 
 
 def _missing_data(settings: ScalerSettings, seen: Observation, now: datetime) -> str | None:
-    """Why too little is known to lower anything, in a sentence; `None` where enough is."""
+    """Why too little is known to lower anything, in a sentence; `None` where enough is.
+
+    CloudWatch now and then has no datapoint for an idle minute (recorded: radkawar/stackd 9dc356f,
+    testdata/aws/dynamodb/capacity_metrics, one of ten). Such a minute alone, between two that are known, hides nothing
+    that would last; two in a row, or more than a fifth of the minutes, may.
+    """
     hold = settings.hold // _MINUTE
     window = seen.known_units[-hold:]
     # the newest minutes may still be coming
@@ -523,7 +529,8 @@ def _missing_data(settings: ScalerSettings, seen: Observation, now: datetime) ->
         return "no fresh datapoint: nothing is lowered on missing data"
     if seen.lacks_throttles:
         return "throttles are likely, and CloudWatch did not report them"
-    if len(window) < hold or any(units is None for units in settled):
+    has_gap = any(one is None and other is None for one, other in pairwise(settled))
+    if len(window) < hold or has_gap or 5 * list(settled).count(None) > len(settled):
         return f"datapoints are missing in the last {hold} minutes"
     return None
 

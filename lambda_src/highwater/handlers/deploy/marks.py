@@ -28,6 +28,9 @@ logger = logging.getLogger("highwater")
 
 # Raising a mark is abandoned after this many invocations of 15 minutes.
 _MAX_RAISING_INVOCATIONS = 3
+# DynamoDB lists a new tag some seconds after it was written: 6 were seen (recorded: radkawar/stackd 9dc356f,
+# dynamodb/controls, 2026-09).
+_PAUSES_FOR_TAGS = 3
 
 
 class TableOutOfReachError(Exception):
@@ -129,8 +132,8 @@ class MarksJob:
 
     def wait_for_indexes(self) -> bool:
         """Wait until none of the awaited indexes is being built; return false if a later deploy took over."""
-        # DynamoDB returns a new tag only after some seconds
-        self.patience.pause()
+        for _ in range(_PAUSES_FOR_TAGS):
+            self.patience.pause()
         while (described := self.describe()).building.intersection(self.progress.awaited):
             self.patience.pause()
         read = partial(tags.read_awaiting, self.dynamodb, described.arn, self.awaiting_tag)
