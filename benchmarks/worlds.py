@@ -262,7 +262,7 @@ def page(worlds: Sequence[World], traces: Sequence[Trace], scores: Scores, days:
     lines = [
         "# Worlds: if AWS is not as it is taken to be",
         "",
-        f"Made by `make benchmark NAME=worlds`: the first {days:g} days of {len(traces)} traces of the",
+        f"Made by `{_command(days)}`: the first {days:g} days of {len(traces)} traces of the",
         "[scoreboard](benchmarks.md), in the world as it was recorded, and with one departure from it at a time. What",
         "was recorded and what is assumed is in [the model](model.md). Alarms are judged, and the scaler runs, at a",
         "second of the minute that nobody chooses: the recorded world is simulated at six sets of such seconds.",
@@ -283,6 +283,10 @@ def page(worlds: Sequence[World], traces: Sequence[Trace], scores: Scores, days:
                 lines.append(f"| {text} | {cells} | {worst.worst_per_million:+,.0f} {worst.worst} |")
         lines.append("")
     return "\n".join(lines)
+
+
+def _command(days: float) -> str:
+    return "make benchmark NAME=worlds" + ("" if days == DAYS else f' ARGS="--days {days:g}"')
 
 
 def _cell(found: Outcome) -> str:

@@ -13,7 +13,9 @@ from typing import Any, Final
 from highwater.core import Dimension
 from highwater.core.tracking import TargetTracking
 from highwater_lab.services.autoscaling import ScalableTarget, ScheduledChange
+from highwater_lab.services.timing import Timing
 
+_TIMING: Final = Timing()
 SERVICE_NAMESPACE = "dynamodb"
 TRACKING: Final = "TargetTrackingScaling"
 _RESOURCE = re.compile(r"table/(?P<table>[a-zA-Z0-9_.-]+)(/index/(?P<index>[a-zA-Z0-9_.-]+))?")
@@ -123,19 +125,6 @@ def target_key(namespace: str, resource_id: str, dimension: str) -> TargetKey:
     return TargetKey(resource_id, dimension)
 
 
-# The actions of one target and time ran 3.5 to 47.5 s late and one 63.6 s, 27 s in the mean (recorded: radkawar/stackd
-# 9dc356f, applicationautoscaling/activity_lifecycle); here all are less than a minute late, so runs keep their order
-_LATEST_SECONDS: Final = 60
-# makes the mean 27 s
-_LATENESS_POWER: Final = 1.2
-
-
-def lateness_of(name: str, resource_id: str, due: int) -> int:
-    """Return how many seconds after its time a scheduled action runs, which differs by action, target and time."""
-    share = number_of(name, resource_id, due) / 2**128
-    return int(_LATEST_SECONDS * share**_LATENESS_POWER)
-
-
 @dataclass(slots=True)
 class ScheduledActionRecord:
     """A scheduled action as put; *put* is when, in seconds since 1970: it does not run for times before."""
@@ -158,7 +147,8 @@ class ScheduledActionRecord:
     def _next_run(self, after: int) -> int | None:
         due = self.change.next_run(max(after - _LATEST_SECONDS, self.put))
         while due is not None:
-            run = due + lateness_of(self.change.name, f"{self.key.resource_id}/{self.key.scalable_dimension}", due)
+            target = f"{self.key.resource_id}/{self.key.scalable_dimension}"
+            run = due + _TIMING.scheduled_lateness(f"{target}/{self.change.name}", due)
             if run > after:
                 return run
             due = self.change.next_run(due)
