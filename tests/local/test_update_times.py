@@ -158,7 +158,7 @@ def test_auto_scaling_that_raises_both_dimensions_does_one_after_the_other(world
     assert world.capacity(table) == (62, 63)
 
 
-def test_first_switch_to_on_demand_takes_minutes_the_next_seconds_and_the_way_back_a_minute(world: World) -> None:
+def test_first_switches_of_mode_take_minutes_and_the_next_seconds(world: World) -> None:
     """What is shown meanwhile is recorded: radkawar/stackd 9dc356f, dynamodb/billing_mode_limits."""
     table = world.table(40, 41)
     world.dynamodb.update_table(TableName=table, **_ON_DEMAND)
@@ -171,11 +171,14 @@ def test_first_switch_to_on_demand_takes_minutes_the_next_seconds_and_the_way_ba
 
     world.dynamodb.update_table(TableName=table, BillingMode="PROVISIONED", ProvisionedThroughput=units(55, 56))
     assert world.described(table)["BillingModeSummary"]["BillingMode"] == "PROVISIONED"
-    assert _states(world, table, [0, 70, 85]) == [("UPDATING", (55, 56))] * 2 + [("ACTIVE", (55, 56))]
+    assert _states(world, table, [0, 105, 120]) == [("UPDATING", (55, 56))] * 2 + [("ACTIVE", (55, 56))]
 
     world.dynamodb.update_table(TableName=table, **_ON_DEMAND)
     assert world.described(table)["BillingModeSummary"]["LastUpdateToPayPerRequestDateTime"] == switched
     assert _states(world, table, [0, 7]) == [("UPDATING", (0, 0)), ("ACTIVE", (0, 0))]
+
+    world.dynamodb.update_table(TableName=table, BillingMode="PROVISIONED", ProvisionedThroughput=units(57, 58))
+    assert _states(world, table, [0, 9]) == [("UPDATING", (57, 58)), ("ACTIVE", (57, 58))], "a later way back is quick"
 
 
 def test_table_on_its_way_to_on_demand_still_runs_out_of_its_capacity(world: World) -> None:

@@ -145,7 +145,7 @@ class ScheduledActionRecord:
         return self._found[1]
 
     def _next_run(self, after: int) -> int | None:
-        due = self.change.next_run(max(after - _LATEST_SECONDS, self.put))
+        due = self.change.next_run(max(after - _TIMING.scheduled_most, self.put))
         while due is not None:
             target = f"{self.key.resource_id}/{self.key.scalable_dimension}"
             run = due + _TIMING.scheduled_lateness(f"{target}/{self.change.name}", due)
