@@ -22,8 +22,6 @@ from highwater_lab.services.prices import load_prices
 from highwater_lab.traffic import scenario
 from tests.cdk_cli import ROOT
 
-SCORED = ("on-demand", "highwater-floor", "highwater-direct", "highwater-floor-pulse", "highwater-direct-pulse")
-
 
 def test_cost_page_says_what_the_command_prints() -> None:
     page = (ROOT / "docs" / "cost.md").read_text()
@@ -61,23 +59,53 @@ def test_metrics_that_are_paid_for_are_those_of_the_scoreboard() -> None:
     assert f"per scaled target and month: highwater-floor {METRICS_PER_MONTH:,}, " in page
 
 
-def test_readme_says_what_the_scoreboard_and_the_prices_say() -> None:
+def _worlds(section: str) -> list[list[tuple[float, float]]]:
+    """Of each row of a section of docs/worlds.md, throttled and cost in FLOOR and in DIRECT mode."""
+    page = (ROOT / "docs" / "worlds.md").read_text().partition(f"## {section}\n")[2].partition("\n## ")[0]
+    rows = [line.split("|")[2:4] for line in page.splitlines() if " at " in line]
+    return [[(float(cell.split()[0]), float(cell.split()[2])) for cell in row] for row in rows]
+
+
+def test_readme_says_what_worlds_scoreboard_and_prices_say() -> None:
     readme = " ".join((ROOT / "README.md").read_text().split())
+    for what, section in (
+        ("with the [scaler](docs/scaler.md)", "Without pulses"),
+        ("with the scaler and [pulses](docs/pulse.md)", "With pulses"),
+    ):
+        recorded, *others = _worlds(section)
+        assert len(others) > 10
+        # throttled and cost, each of FLOOR and of DIRECT mode; rounded half up: the page has three digits
+        throttled, costs = (
+            " / ".join(
+                f"{recorded[mode][figure] + 1e-9:.2f} ({max(row[mode][figure] for row in others) + 1e-9:.2f})"
+                for mode in range(2)
+            )
+            for figure in range(2)
+        )
+        assert f"| {what}, FLOOR mode / DIRECT mode | {costs} | {throttled} |" in readme
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| ")]
-    scored = {row[0]: (float(row[1]), float(row[2])) for row in rows if len(row) == 3 and row[0] in SCORED}
-    for what, suffix in (("with the [scaler](docs/scaler.md)", ""), ("[pulses](docs/pulse.md)", "-pulse")):
-        (floor_throttled, floor), (direct_throttled, direct) = (
-            scored[f"highwater-{mode}{suffix}"] for mode in ("floor", "direct")
-        )
-        # rounded half up: the page has three digits
-        costs = f"{floor + 1e-9:.2f} / {direct + 1e-9:.2f}"
-        throttled = f"{floor_throttled + 1e-9:.2f} / {direct_throttled + 1e-9:.2f}"
-        assert f"{what}, FLOOR mode / DIRECT mode | {costs} | {throttled} |" in readme
-    assert f"On-demand costs {scored['on-demand'][1]:.2f} on these" in readme
+    (on_demand,) = [row[2] for row in rows if len(row) == 3 and row[0] == "on-demand"]
+    assert f"On-demand costs {float(on_demand):.2f} of native auto scaling" in readme
     prices = load_prices().throughput()
     even = prices.write_unit_hour / (prices.on_demand_write_million * 3600 / 1_000_000)
     assert f"below {100 * even:.0f} % use of the provisioned capacity" in readme
+
+
+def test_pages_say_what_worlds_says() -> None:
+    choosing, scaler = ((ROOT / "docs" / name).read_text() for name in ("choosing.md", "scaler.md"))
+    (floor, direct), (pulsed_floor, pulsed_direct) = (_worlds(f"{name} pulses")[0] for name in ("Without", "With"))
+    assert (
+        f"| {floor[1]:.3f} of the cost, {floor[0]:.3f} of the throttles | {direct[1]:.3f} and {direct[0]:.3f} |"
+        in choosing
+    )
+    assert (
+        f"| {pulsed_floor[1]:.3f} and {pulsed_floor[0]:.3f} | {pulsed_direct[1]:.3f} and {pulsed_direct[0]:.3f} |"
+        in choosing
+    )
+    said = " ".join(scaler.split())
+    assert f"it throttles {floor[0]:.3f} of the units at {floor[1]:.3f} of the cost" in said
+    assert f"DIRECT mode {direct[0]:.3f} at {direct[1]:.3f}" in said
 
 
 def test_target_costs_less_than_the_limit() -> None:
