@@ -25,11 +25,12 @@ def test_floor_mode_sets_the_floor_when_the_first_datapoint_is_there() -> None:
     run = run_policy("highwater-floor", table(tracked(low=10, target=70)), writes(*QUIET, *SURGE))
     surge = 60 * 60
     floors = [(at - surge, floor) for at, floor, _ in run.target(WRITE).bounds if at >= surge]
-    # minute 60 is over after 60 s, known after 120 more, and the scaler runs at second 15; capacity is there after 2
-    assert floors[0][0] == 195
+    # minute 60 is over after 60 s, known after 120 more, and the scaler's alarm judged at second 25; capacity is there
+    # after 2
+    assert floors[0][0] == 205
     assert floors[0][1] >= 380
     raised = [(at - surge, units) for at, units in run.target(WRITE).capacity if at >= surge]
-    assert raised[0][0] == 195 + 2
+    assert raised[0][0] == 205 + 2
 
 
 def test_floor_mode_leaves_the_headroom_of_the_target_utilization() -> None:
@@ -58,7 +59,7 @@ def test_direct_mode_raises_two_seconds_after_it_sees_and_lowers_late_in_the_hou
         for (_, before), (at, after) in pairwise(run.target(WRITE).capacity)
         if after < before
     ]
-    assert raised[0] == 195 + 2
+    assert raised[0] == 205 + 2
     assert lowered
     assert all(minute >= 50 for minute in lowered)
 

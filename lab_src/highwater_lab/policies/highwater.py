@@ -53,7 +53,8 @@ _PAST_METRICS: Final = 2
 class HighwaterScaler(Policy, ABC):
     """The parts common to both modes: which targets are due, their observations, and the core's review of them.
 
-    As the Lambda does, the policy runs every minute, and when an alarm of a target goes to ALARM.
+    As the Lambda does, the policy runs every minute, and when an alarm of a target goes to ALARM. In between, an alarm
+    has the state of when it was judged last.
 
     Args:
         scaled: The table's plan. By default a plan with the bounds of the simulated table's setup.
@@ -128,19 +129,20 @@ class HighwaterScaler(Policy, ABC):
 
     def _follow(self, target: PolicyTarget, wanted: int) -> None:
         """Move the threshold of a target's alarm, as the Lambda function does."""
-        if not follows_closely(self._thresholds.get(target, 0), wanted, is_in_alarm=self._is_in_alarm(target)):
+        if not follows_closely(self._thresholds.get(target, 0), wanted, is_in_alarm=target in self._in_alarm):
             self._thresholds[target] = wanted
 
-    def _is_in_alarm(self, target: PolicyTarget) -> bool:
+    def _is_breached(self, target: PolicyTarget) -> bool:
+        """Whether the alarm of a target goes to ALARM, or stays there, when it is judged now."""
         newest = target.consumed_quanta(1)
-        # a target without a decision so far has no threshold: its alarm counts as in ALARM
+        # a target without a decision so far has no threshold
         return bool(newest) and -(-newest[0] // 60) > self._thresholds.get(target, 0)
 
     def rings(self, seen: Seen) -> bool:
         """Whether the alarm of any target goes to ALARM now."""
         before = self._in_alarm
         self._in_alarm = frozenset(
-            target for resource in seen.resources for target in resource.targets if self._is_in_alarm(target)
+            target for resource in seen.resources for target in resource.targets if self._is_breached(target)
         )
         self._is_rung = bool(self._thresholds) and not self._in_alarm <= before
         return self._is_rung
@@ -161,7 +163,7 @@ class HighwaterScaler(Policy, ABC):
             return scaled_targets(scaled)
 
         def is_in_alarm(target: Target) -> bool:
-            return self._is_in_alarm(_target(seen, *target.key))
+            return _target(seen, *target.key) in self._in_alarm
 
         due = due_targets(scaled, clock.now, is_in_alarm, self._leases)
         return tuple(target for target in due if is_in_alarm(target)) if self._is_rung else due

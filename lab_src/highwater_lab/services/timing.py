@@ -46,14 +46,14 @@ class Phase:
         return (self.tracking_alarm + place * _ALARMS_APART) % 60
 
 
-# Six that spread each second evenly over the minute, and the order in which a datapoint reaches native scaling and the
-# scaler. The first has the difference between both that is to be expected, ten seconds in favour of the scaler, which
-# has two chances in a minute.
+# Six that spread each of these seconds evenly over the minute. Native scaling is ahead of the scaler's alarm by up to 40
+# seconds in some and behind in as many; in the first, the usual one, they are judged together, as is to be expected of
+# two seconds that nobody chooses.
 PHASES: Final = (
-    Phase(tracking_alarm=25, scaler_alarm=55, tick=15),
-    Phase(tracking_alarm=5, scaler_alarm=15, tick=35),
-    Phase(tracking_alarm=15, scaler_alarm=45, tick=55),
-    Phase(tracking_alarm=35, scaler_alarm=25, tick=5),
+    Phase(tracking_alarm=25, scaler_alarm=25, tick=15),
+    Phase(tracking_alarm=5, scaler_alarm=45, tick=35),
+    Phase(tracking_alarm=15, scaler_alarm=55, tick=55),
+    Phase(tracking_alarm=35, scaler_alarm=15, tick=5),
     Phase(tracking_alarm=45, scaler_alarm=5, tick=45),
     Phase(tracking_alarm=55, scaler_alarm=35, tick=25),
 )
