@@ -141,3 +141,15 @@ def test_other_billing_mode_drops_what_is_under_way_and_is_no_decrease() -> None
     resource.restart(NOON + 500, NOON + 577, {READ: 55, WRITE: 56})
     resource.settle(NOON + 577)
     assert (resource.units, resource.last_increase) == ({READ: 55, WRITE: 56}, NOON + 500)
+
+
+def test_call_in_the_second_in_which_another_is_due_keeps_what_that_changed() -> None:
+    """Scheduled actions of reads and writes come seconds apart, and a change takes some of them."""
+    resource = _resource()
+    due = resource.update(NOON, {READ: 630}, PACE)
+    assert due == NOON + 7
+    later = resource.update(due, {WRITE: 700}, PACE)
+    assert later == NOON + 14
+    resource.settle(due)
+    resource.settle(later)
+    assert resource.units == {READ: 630, WRITE: 700}

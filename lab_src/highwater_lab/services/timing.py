@@ -46,9 +46,9 @@ class Phase:
         return (self.tracking_alarm + place * _ALARMS_APART) % 60
 
 
-# Six that spread each of these seconds evenly over the minute. Native scaling is ahead of the scaler's alarm by up to 40
-# seconds in some and behind in as many; in the first, the usual one, they are judged together, as is to be expected of
-# two seconds that nobody chooses.
+# Six that spread each of these seconds evenly over the minute. Native scaling is ahead of the scaler's alarm by up to
+# 40 seconds in some and behind in as many; in the first, the usual one, they are judged together, as is to be expected
+# of two seconds that nobody chooses.
 PHASES: Final = (
     Phase(tracking_alarm=25, scaler_alarm=25, tick=15),
     Phase(tracking_alarm=5, scaler_alarm=45, tick=35),

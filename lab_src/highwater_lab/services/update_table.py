@@ -92,7 +92,7 @@ class CapacityControl:
         """
         if self.is_changing(at) and not waits:
             return Refused.IN_USE
-        before = self._standing(at)
+        before = self.granted
         units = {**before, **wanted}
         if max(units.values()) > self._quota:
             return Refused.QUOTA
@@ -111,7 +111,7 @@ class CapacityControl:
 
     def accept(self, at: int, wanted: Units, pace: Pace) -> int:
         """Carry out an UpdateTable that is not rejected; return when its capacity takes effect."""
-        before = self._standing(at)
+        before = self.granted
         units = {**before, **wanted}
         if not self.is_changing(at):
             self._budget_before = self.budget
@@ -200,9 +200,6 @@ class CapacityControl:
     def _raise(self, due: int, units: dict[Dimension, int], kind: ChangeKind) -> None:
         if units != self.mark_to_come:
             self._coming.append(Change(due, units, kind))
-
-    def _standing(self, at: int) -> Units:
-        return self.granted if self.is_changing(at) else self.units
 
     def _takes(self, units: Units, pace: Pace) -> int:
         has_room = partitions_for(units[Dimension.READ], units[Dimension.WRITE]) <= self.partitions.count
