@@ -47,7 +47,7 @@ def test_demo_shows_everything_and_finds_it_as_planned(demo: ModuleType) -> None
         "Scheduled actions",
         "table write: floor over the next seven days (units/s, log scale)",
         "Monday, New York time",
-        "8 scaling activities",
+        "14 scaling activities",
         "A surge from 27 to 270 writes/s on all tables, by the cloud's clock",
         "everything is as planned",
     ):
