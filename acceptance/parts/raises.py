@@ -48,7 +48,7 @@ def raises(stage: Stage) -> None:
 def _raise(stage: Stage, name: TargetName, units: int, kind: str) -> None:
     register(stage.place, name, units, _MOST)
     took = stage.settle(f"capacity after a raise of the minimum, {kind}", units, read_units, name, _WITHIN)
-    stage.measure(f"raise_{kind}_shown_seconds", took, assumed="5")
+    stage.measure(f"raise_{kind}_shown_seconds", took, assumed="2")
 
 
 # each try during the build adds a unit where it is accepted
@@ -131,7 +131,7 @@ def replicas(stage: Stage) -> None:
     stage.check(f"floor in {there.region} after the deploy", REPLICA_FLOOR, read_floor(there, name))
     register(stage.place, name, _REPLICA_RAISED, REPLICA_CEILING)
     took = stage.settle("capacity after a raise of the floor", _REPLICA_RAISED, read_units, name, _WITHIN)
-    stage.measure("replica_raise_seconds", took, assumed="5")
+    stage.measure("replica_raise_seconds", took, assumed="2")
     stage.place.let_pass(_PATIENCE)
     stage.measure("replica_floor_elsewhere", read_floor(there, name), assumed=str(REPLICA_FLOOR))
     stage.measure("replica_units_elsewhere", read_units(there, name), assumed=str(REPLICA_FLOOR))
