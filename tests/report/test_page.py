@@ -129,7 +129,7 @@ def test_first_screen_has_verdict_dates_and_dollars(
     )
     assert page.inner_text(".verdict + p") == (
         "240 minutes, Mon 2026-11-02 00:00 UTC, Sun 19:00 America/New_York to Mon 2026-11-02 04:00 UTC, Sun 23:00 "
-        "America/New_York; prices of us-east-1, 2026-11; without AWS Config: at most 7,300 items a month, 21.90 USD, "
+        "America/New_York; prices of us-east-1, 2026-11; without AWS Config: at most 13,140 items a month, 39.42 USD, "
         "if it records the account; --config-recorder adds them."
     )
     for selector in (".verdict", ".verdict + p", "tr[data-row='0'] td:nth-child(2)", "#policies th:nth-child(2)"):
