@@ -64,11 +64,12 @@ def test_demo_shows_everything_and_finds_it_as_planned(demo: ModuleType) -> None
         throttled[title], asked, simulated = (int(figure.replace(",", "")) for figure in told.groups())
         # twenty minutes of the base load before the four that are shown
         assert asked == 24 * 27 * 60 + 10 * 270 * 60
-        assert throttled[title] == pytest.approx(simulated, rel=0.01)
+        # alarms are judged once a minute, at seconds of their own
+        assert throttled[title] == pytest.approx(simulated, abs=60 * 243 if simulated else 0)
     # the same figures on every machine
     assert throttled == {
-        "target tracking alone": 121_095,
-        "with the scaler": 39_960,
+        "target tracking alone": 117_450,
+        "with the scaler": 40_905,
         "with a boost": 0,
         "with pulses": 0,
     }
