@@ -31,8 +31,6 @@ POLICIES: Final = (
 )
 FACTORS: Final = (2, 4, 10)
 RATE, HALF = 1_000, 120
-# as long as auto scaling's activities last, with as much from a datapoint to the capacity
-ACTIVITY_SECONDS: Final = 35
 # from 4,500 to 18,000
 FIGURE_2_ADDED: Final = 13_500
 

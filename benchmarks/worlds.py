@@ -123,16 +123,10 @@ DEPARTURES: Final = (
 WORLDS: Final = (*_PHASED, *DEPARTURES)
 
 
-class _OnHighest(Policy):
-    """Native target tracking that sizes a scale-in by the highest of fifteen minutes."""
-
-    def __init__(self) -> None:
-        self._native = Native()
-        self.name = self._native.name
-
+class _NativeOnHighest(Native):
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:
-        """Give every target that policy."""
-        return _on_highest(self._native.arrange(setup, traffic))
+        """Size scale-ins by the highest of fifteen minutes."""
+        return _on_highest(super().arrange(setup, traffic))
 
 
 class _FloorOnHighest(HighwaterFloor):
@@ -154,7 +148,7 @@ def _on_highest(setup: TableSetup) -> TableSetup:
 
 
 _HIGHEST: Final[dict[str, Callable[[], Policy]]] = {
-    BASE: _OnHighest,
+    BASE: _NativeOnHighest,
     MODES[0]: _FloorOnHighest,
     MODES[2]: _FloorPulseOnHighest,
 }

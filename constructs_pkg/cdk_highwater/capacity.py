@@ -11,7 +11,6 @@ import aws_cdk as cdk
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from constructs import Construct, Node
 
-from cdk_highwater.added import count_added
 from cdk_highwater.deployment import DeploymentFunction
 from cdk_highwater.findings import (
     changed_replicas,
@@ -26,7 +25,7 @@ from cdk_highwater.findings import (
 from cdk_highwater.nag import annotate, annotate_at_end
 from cdk_highwater.ownership import PLAN, claim
 from cdk_highwater.prewarm import raise_marks
-from cdk_highwater.quotas import TRACKING_ALARMS, count_alarms
+from cdk_highwater.quotas import TRACKING_ALARMS, count_added, count_alarms
 from cdk_highwater.subject import Subject, TableLike, subject_of
 from highwater.core import (
     Capacity,

@@ -1,20 +1,22 @@
-"""Quotas that an app's constructs share: alarms of a region, resources of a stack, the size of a role's policies."""
+"""What an app's constructs add up to, and the quotas for it: resources, alarms, the size of a role's policies."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import aws_cdk as cdk
 import jsii
+from aws_cdk import aws_applicationautoscaling as autoscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct, IValidation
 
 from cdk_highwater.nag import annotate_at_end
 from highwater.core import Finding, Target
-from highwater.core.findings import caution, conflict
+from highwater.core.findings import caution, conflict, remark
 
 # AWS CloudFormation User Guide, "Understand CloudFormation quotas", read 2026-11
 _MOST_RESOURCES: Final = 500
@@ -168,3 +170,45 @@ def _no_room(characters: int) -> Finding:
         "for all its tables; docs/fleets.md tells how"
     )
     return conflict("tooManyTables", "tables of the stack", problem, fix)
+
+
+# For each stack, the constructs whose resources count
+_ADDED: WeakKeyDictionary[cdk.Stack, set[Construct]] = WeakKeyDictionary()
+
+
+def count_added(stack: cdk.Stack, *constructs: Construct) -> None:
+    """Count the resources below *constructs* among those that managed tables and scalers add to *stack*.
+
+    The first call for a stack annotates the stack at the end of synth, where all of them are counted from the construct
+    tree, each once.
+    """
+    if stack not in _ADDED:
+        _ADDED[stack] = set()
+        annotate_at_end(constructs[0], stack, lambda: _added(_ADDED[stack]))
+    _ADDED[stack].update(constructs)
+
+
+def _resources_below(constructs: Iterable[Construct]) -> Iterator[IConstruct]:
+    below = {each for construct in constructs for each in construct.node.find_all()}
+    return (each for each in below if isinstance(each, cdk.CfnResource))
+
+
+def _added(constructs: Iterable[Construct]) -> list[Finding]:
+    resources = list(_resources_below(constructs))
+    if not resources:
+        # CloudFormation itself scales global tables
+        return []
+    alarms = sum(isinstance(each, cloudwatch.CfnAlarm) for each in resources)
+    policies = sum(isinstance(each, autoscaling.CfnScalingPolicy) for each in resources)
+    problem = f"managed tables and scalers add {len(resources):,} resources"
+    if alarms:
+        problem += f", {alarms:,} of them alarms"
+    if policies:
+        problem += f", and target tracking makes {policies * TRACKING_ALARMS:,} alarms of its own"
+    # Amazon CloudWatch pricing, us-east-1, read 2026-11
+    fix = "each alarm costs 0.10 USD a month; " if alarms or policies else ""
+    fix += (
+        "where AWS Config records continuously, each change of capacity is an item of the table, and two of each alarm "
+        "of target tracking: highwater rehearse counts them, and docs/cost.md tells what to leave out"
+    )
+    return [remark("added", "the stack", problem, fix)]

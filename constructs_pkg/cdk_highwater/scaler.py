@@ -12,7 +12,6 @@ from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from cdk_highwater.added import count_added
 from cdk_highwater.alarms import ScalerAlarms
 from cdk_highwater.asset import id_within, unique_name
 from cdk_highwater.capacity import IndexedCapacityOptions, WindowHolder, declared_plan
@@ -29,6 +28,7 @@ from cdk_highwater.ownership import (
     tagged_tables_of_others,
     twice_direct,
 )
+from cdk_highwater.quotas import count_added
 from cdk_highwater.scaler_function import ScaledTable, ScalerFunction, scaled_name_findings, scaler_findings
 from cdk_highwater.subject import Subject, TableLike, refuse_other_than_tables, subject_of
 from highwater.core import Capacity, HighWaterMark, IndexCapacity, Plan, Window, check

@@ -9,7 +9,6 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from cdk_highwater.added import count_added
 from cdk_highwater.asset import (
     id_within,
     make_function,
@@ -39,7 +38,7 @@ from cdk_highwater.nag import (
     scaler_role_rules,
 )
 from cdk_highwater.ownership import TaggedTables
-from cdk_highwater.quotas import count_alarms
+from cdk_highwater.quotas import count_added, count_alarms
 from cdk_highwater.subject import Subject
 from highwater.core import Finding, Plan, Target
 from highwater.core.findings import conflict, error, is_whole, shown

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from highwater.core import Bounds
 from highwater.core.names import TargetName
-from highwater.core.tracking import TargetTracking
+from highwater.core.tracking import ACTIVITY_SECONDS, TargetTracking
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.services.autoscaling import ScalableTarget, ScheduledChange
 from highwater_lab.services.schedules import parse_expression
@@ -85,7 +85,7 @@ class Autoscaling:
             minutes = [quanta] * tracking.low_periods
             wanted = target.scalable.tracked(tracking, minutes, len(minutes) - 1, units, at)
             if wanted is not None and self._change(name, wanted[1], at):
-                target.scalable.cooldowns.note(wanted[0], at, wanted[1])
+                target.scalable.cooldowns.note(wanted[0], at + ACTIVITY_SECONDS, wanted[1])
 
     def _set_bounds(self, name: TargetName, target: Target, low: int, high: int, at: int) -> None:
         target.scalable.floor, target.scalable.ceiling = low, high

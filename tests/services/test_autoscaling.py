@@ -90,10 +90,10 @@ def test_tracking_moves_within_the_bounds_and_rests_in_its_cooldown() -> None:
     tracking = TargetTracking(target_percent=70, scale_out_cooldown=300)
     busy = [95 * 3_600, 95 * 3_600]
     assert target.tracked(tracking, busy, 1, 100, AT) == (Alarm.HIGH, 130), "136 without the ceiling"
-    target.cooldowns.note(Alarm.HIGH, AT, 130)
     # recorded: a cooldown counts from the activity's end (radkawar/stackd 9dc356f,
     # testdata/aws/applicationautoscaling/dynamodb_maintenance)
     ends = AT + ACTIVITY_SECONDS
+    target.cooldowns.note(Alarm.HIGH, ends, 130)
     assert target.tracked(tracking, busy, 1, 100, ends + 299) is None
     assert target.tracked(tracking, busy, 1, 100, ends + 300) == (Alarm.HIGH, 130)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from highwater.core import Bounds, Dimension
-from highwater.core.tracking import Alarm
+from highwater.core.tracking import ACTIVITY_SECONDS, Alarm
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.timing import Timing
@@ -97,7 +97,7 @@ class SimulatedAutoScaling:
         why = f"target tracking: {used:,.0f} units/s consumed, {side} {line} % of {units:,}"
         refusal = self._table.request(at, target.index, {target.dimension: wanted}, self._pace, why)
         if refusal is None:
-            target.cooldowns.note(alarm, at, wanted)
+            target.cooldowns.note(alarm, at + ACTIVITY_SECONDS, wanted)
         elif refusal is not Refused.IN_USE:
             self._tell_refusal(at, target, refusal)
 

@@ -35,12 +35,12 @@ class Cooldowns:
     last_scale_out: int | None = None
     last_wanted: int = 0
 
-    def note(self, alarm: Alarm, at: int, wanted: int) -> None:
-        """Record a change that was accepted at second *at*."""
+    def note(self, alarm: Alarm, ends: int, wanted: int) -> None:
+        """Record a change that was accepted, whose activity ends at second *ends*."""
         if alarm is Alarm.HIGH:
-            self.last_scale_out, self.last_wanted = at + ACTIVITY_SECONDS, wanted
+            self.last_scale_out, self.last_wanted = ends, wanted
         else:
-            self.last_scale_in = at + ACTIVITY_SECONDS
+            self.last_scale_in = ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,12 +119,15 @@ class TargetTracking:
         wanted = min(max(self.wanted(alarm, consumed, newest, per_unit), floor), ceiling)
         if wanted == units or (wanted > units) is not (alarm is Alarm.HIGH):
             return None
-        if cooldowns is None:
-            return alarm, wanted
-        if alarm is Alarm.HIGH:
-            last = cooldowns.last_scale_out
-            rests = last is not None and at < last + self.scale_out_cooldown and wanted <= cooldowns.last_wanted
-        else:
-            last = cooldowns.last_scale_in
-            rests = last is not None and at < last + self.scale_in_cooldown
+        rests = cooldowns is not None and self.rests(alarm, wanted, cooldowns, at)
         return None if rests else (alarm, wanted)
+
+    def rests(self, alarm: Alarm, wanted: int, cooldowns: Cooldowns, at: int) -> bool:
+        """Whether second *at* is in a cooldown; that of scale-outs does not hold for one larger than the last."""
+        if alarm is Alarm.HIGH:
+            last, cooldown = cooldowns.last_scale_out, self.scale_out_cooldown
+        else:
+            last, cooldown = cooldowns.last_scale_in, self.scale_in_cooldown
+        if last is None or at >= last + cooldown:
+            return False
+        return alarm is Alarm.LOW or wanted <= cooldowns.last_wanted

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from highwater.core.limits import MAX_SCHEDULED_ACTIONS_PER_TARGET
 from highwater.core.plan.zones import find_zone
-from highwater.core.tracking import TargetTracking
+from highwater.core.tracking import Alarm, TargetTracking
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression
 from highwater_local import ministack
@@ -322,9 +322,11 @@ class AutoScaling:
         is_out = kind is AlarmKind.HIGH
         if target.suspended[f"DynamicScaling{'Out' if is_out else 'In'}Suspended"]:
             return
-        asked = max(1, -(-round(last * 100) // (rules.target_percent * 60)))
+        alarm = Alarm(kind)
+        # metrics have hundredths of a unit
+        asked = rules.wanted(alarm, [round(last * 100)], 0, per_unit=100)
         wanted = min(max(asked, target.floor), target.ceiling)
-        if self._rests(target, rules, is_out=is_out, wanted=wanted):
+        if self._rests(target, rules, alarm, wanted):
             return
         cause = f"monitor alarm {policy.alarms[kind]['AlarmName']} in state ALARM triggered policy {policy.name}"
         if is_out and units >= target.ceiling:
@@ -337,19 +339,13 @@ class AutoScaling:
             self._note_not_scaled(target.key, cause, "TargetServicePutResourceAsUnscalable")
         elif (ends := self._change(target, wanted, cause)) is not None:
             target.busy_until = ends
-            if is_out:
-                target.cooldowns.last_scale_out, target.cooldowns.last_wanted = int(ends), wanted
-            else:
-                target.cooldowns.last_scale_in = int(ends)
+            target.cooldowns.note(alarm, int(ends), wanted)
 
-    def _rests(self, target: TargetRecord, rules: TargetTracking, *, is_out: bool, wanted: int) -> bool:
+    def _rests(self, target: TargetRecord, rules: TargetTracking, alarm: Alarm, wanted: int) -> bool:
         """Whether an activity is in progress, or a cooldown from the end of the last; not for a larger scale-out."""
         now, cooldowns = self._now().timestamp(), target.cooldowns
-        last = cooldowns.last_scale_out if is_out else cooldowns.last_scale_in
-        cooldown = rules.scale_out_cooldown if is_out else rules.scale_in_cooldown
-        if now >= target.busy_until and (last is None or now >= last + cooldown):
-            return False
-        return not (is_out and last is not None and wanted > cooldowns.last_wanted)
+        is_larger = alarm is Alarm.HIGH and cooldowns.last_scale_out is not None and wanted > cooldowns.last_wanted
+        return not is_larger and (now < target.busy_until or rules.rests(alarm, wanted, cooldowns, int(now)))
 
     def _change(self, target: TargetRecord, units: int, cause: str, after: float = 0) -> float | None:
         """Change capacity and record the attempt; return when the activity ends, `None` if the change was rejected."""

@@ -21,7 +21,8 @@ from highwater.core.tracking import NATIVE_TARGET_PERCENT, Alarm, TargetTracking
 from highwater.core.units import Dimension
 
 _NATIVE: Final = TargetTracking(target_percent=NATIVE_TARGET_PERCENT)
-# From the end of the minute that sets off an alarm until capacity is there: 150 s for the datapoint, and the change.
+# From the end of the minute that sets off an alarm until capacity is there: 120 s for the datapoint, up to 60 until the
+# alarm is judged, and the change.
 _LAG_MINUTES: Final = 3
 _HOUR_MINUTES: Final = 60
 # Regret is what is spent above this share of what target tracking would have cost.
