@@ -70,7 +70,10 @@ def test_action_leaves_a_record_of_its_own_and_one_of_the_change(world: World, t
 
 
 def test_actions_run_late_by_a_spread_of_less_than_a_minute(world: World, table: str, resource: str) -> None:
-    """Half of them within half a minute, and none at once, as 43 were recorded.
+    """None at once, none after 48 s, and all over what is between, as 43 were recorded.
+
+    How late an action is follows from its name and its time, and so from the day of the test: what is held against
+    is wide enough that one in 100,000 days would miss it.
 
     Recorded: radkawar/stackd 9dc356f, applicationautoscaling/activity_lifecycle.
     """
@@ -82,9 +85,8 @@ def test_actions_run_late_by_a_spread_of_less_than_a_minute(world: World, table:
     found = world.activities(resource)
     late = [(one["StartTime"].astimezone(UTC) - at).total_seconds() for one in found]
     assert len(late) == 50
-    assert 3 <= min(late) < 10
-    assert 40 < max(late) < 48
-    assert 22 < sum(late) / 50 < 32
+    assert 3 <= min(late) < 13
+    assert 37 < max(late) < 48
 
 
 def test_action_at_an_instant_in_a_zone_runs_at_local_time(world: World, table: str, resource: str) -> None:
