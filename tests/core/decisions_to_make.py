@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,11 +12,9 @@ from highwater.core.scaler import Mode, Observation, ScalerSettings, TargetState
 from tests.core.examples import examples
 
 NOW = datetime(2027, 3, 4, 10, 3, 40, tzinfo=UTC)
-LATE = NOW.replace(minute=52)
-# of their own, whatever the defaults
-FLOOR = ScalerSettings(cautious_target_percent=75)
-
-DIRECT = replace(FLOOR, mode=Mode.DIRECT, forecast_target_percent=120)
+LATE = NOW.replace(minute=58)
+FLOOR = ScalerSettings()
+DIRECT = ScalerSettings(mode=Mode.DIRECT)
 law = settings(max_examples=examples(300))
 
 

@@ -107,12 +107,12 @@ def test_total_is_the_least_and_what_boosts_account_for_is_told(
     added: int, total: int, ceiling: int, granted: int, boosted: int
 ) -> None:
     boosted_state = _state(boosts=added, boosted_total=total, boosted=0, ceiling=ceiling)
-    decision = decide(ScalerSettings.floor(), boosted_state, EMPTY, now=NOW)
+    decision = decide(ScalerSettings(), boosted_state, EMPTY, now=NOW)
     assert (decision.granted, decision.boosted) == (granted, boosted)
 
 
 def test_total_says_why() -> None:
-    decision = decide(ScalerSettings.floor(), _state(boosted_total=5_000), EMPTY, now=NOW)
+    decision = decide(ScalerSettings(), _state(boosted_total=5_000), EMPTY, now=NOW)
     assert [(limit.code, limit.sentence) for limit in decision.limits][-1] == (
         LimitCode.BOOST,
         "a boost to 5,000 units/s in total",
@@ -121,16 +121,16 @@ def test_total_says_why() -> None:
 
 def test_boost_that_ended_leaves_no_floor_behind_where_nothing_is_consumed() -> None:
     """CloudWatch has no datapoint of an idle table, and on missing data no floor falls that demand may need."""
-    during = decide(ScalerSettings.floor(), _state(boosts=800), EMPTY, now=NOW)
+    during = decide(ScalerSettings(), _state(boosts=800), EMPTY, now=NOW)
     after = _state(current=during.granted, boosted=during.boosted)
-    assert (during.granted, decide(ScalerSettings.floor(), after, EMPTY, now=NOW).granted) == (900, 100)
+    assert (during.granted, decide(ScalerSettings(), after, EMPTY, now=NOW).granted) == (900, 100)
     unknown = replace(after, boosted=0)
-    assert decide(ScalerSettings.floor(), unknown, EMPTY, now=NOW).granted == 900, "it may be demand's"
+    assert decide(ScalerSettings(), unknown, EMPTY, now=NOW).granted == 900, "it may be demand's"
 
 
 def test_boost_that_ended_within_a_paid_hour_is_lowered_at_its_end() -> None:
-    settings = ScalerSettings.of(Mode.DIRECT)
-    early, late = NOW.replace(minute=10), NOW.replace(minute=57)
+    settings = ScalerSettings(mode=Mode.DIRECT)
+    early, late = NOW.replace(minute=10), NOW.replace(minute=58)
     during = decide(settings, _state(boosts=800), EMPTY, now=early)
     held = decide(settings, _state(current=during.granted, boosted=during.boosted), EMPTY, now=early)
     assert (held.granted, held.boosted) == (900, 800)
@@ -139,8 +139,8 @@ def test_boost_that_ended_within_a_paid_hour_is_lowered_at_its_end() -> None:
 
 
 def test_boosts_that_end_in_an_hour_are_lowered_once_while_another_lasts_above_the_ceiling() -> None:
-    settings = ScalerSettings.of(Mode.DIRECT)
-    early, late = NOW.replace(minute=10), NOW.replace(minute=57)
+    settings = ScalerSettings(mode=Mode.DIRECT)
+    early, late = NOW.replace(minute=10), NOW.replace(minute=58)
     # 200 of 1,100 units of boosts have ended, and all is above the plan's ceiling of 1,000
     above = {"ceiling": 1_000, "ceiling_with_boosts": 2_500, "boosts": 900, "boosted": 1_100}
     held = decide(settings, _state(current=1_200, **above), EMPTY, now=early)
@@ -157,7 +157,7 @@ def test_part_of_a_boost_that_has_ended_stays_known_while_the_other_dimension_is
         read=Capacity.autoscaled(min_capacity=25, max_capacity=9_000),
         write=Capacity.autoscaled(min_capacity=40, max_capacity=9_000),
     )
-    now = NOW.replace(minute=57)
+    now = NOW.replace(minute=58)
     newest = int(now.timestamp()) // 60 - 3
     observed: dict[Dimension, list[int | None]] = {Dimension.READ: [None] * 90, Dimension.WRITE: [18_600] * 90}
     seen = SeenTable(

@@ -48,7 +48,7 @@ states = st.builds(
     st.integers(0, 40_000),
 )
 modes = st.sampled_from(
-    [FLOOR, DIRECT, replace(FLOOR, cautious_target_percent=100), replace(DIRECT, lower_from_minute=10)]
+    [FLOOR, DIRECT, replace(FLOOR, throttle_price_requests=3), replace(DIRECT, throttle_price_requests=40_000)]
 )
 nows = st.integers(0, 3_600).map(lambda second: NOW + timedelta(seconds=second))
 

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from highwater.core import DecreaseBudget, Dimension
-from highwater.core.scaler import Decision, Observation, ScalerSettings, TargetState, decide, in_one_call, wanted_units
+from highwater.core.scaler import (
+    Decision,
+    Mode,
+    Observation,
+    ScalerSettings,
+    TargetState,
+    decide,
+    in_one_call,
+    wanted_units,
+)
 from highwater.core.scaler.stages import MISSING_AFTER
 from tests.core.examples import examples
 
@@ -67,7 +76,7 @@ class _World:
 class _Scaled(RuleBasedStateMachine):
     """What both modes share; time goes on by minutes, and the scaler runs whenever it likes."""
 
-    settings_of_mode = ScalerSettings.floor()
+    settings_of_mode = ScalerSettings()
 
     @initialize(base=st.integers(1, 60), room=st.integers(0, 6_000))
     def begin(self, base: int, room: int) -> None:
@@ -158,7 +167,7 @@ class _Floor(_Scaled):
 class _Direct(_Scaled):
     """DIRECT mode: capacity itself, with the day's decreases; reads and writes of a table go in one call."""
 
-    settings_of_mode = ScalerSettings.direct()
+    settings_of_mode = ScalerSettings(mode=Mode.DIRECT)
 
     @rule(rate=rates)
     def run_both_dimensions(self, rate: int) -> None:

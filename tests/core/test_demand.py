@@ -1,4 +1,4 @@
-"""Demand by minute, and what the scaler reads from it: peaks, jumps, climbs and yesterday."""
+"""Demand by minute, and what the scaler reads from it: peaks and jumps."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater.core.scaler import Observation
-from highwater.core.scaler.demand import count_jumps, demand_by_minute, peak, rise_of_climb, yesterday
+from highwater.core.scaler.demand import demand_by_minute, peak
+from highwater.core.scaler.minutes import Minutes as KnownMinutes
 from highwater.core.scaler.minutes import MinuteSeries
 
 Minutes = list[int | None]
 QUIET: Minutes = [100] * 15
-DAY = 1440
 
 
 def test_demand_is_consumption_and_throttles_and_unknown_where_there_is_neither() -> None:
@@ -40,6 +40,10 @@ def test_peak_is_the_highest_known_of_the_last_minutes(minutes: int, expected: i
 
 
 # jumps: four minutes above 160 % of the fifteen before them
+
+
+def count_jumps(consumed: Minutes, minutes: int, jump_percent: int) -> int:
+    return KnownMinutes.of(consumed).count_jumps(minutes, jump_percent)
 
 
 def test_jump_is_four_minutes_above_the_share_of_the_highest_of_the_fifteen_before() -> None:
@@ -92,59 +96,6 @@ def test_jump_is_above_the_average_of_all_minutes() -> None:
 def test_unknown_minute_counts_as_quiet() -> None:
     assert count_jumps([*[None] * 15, 1, 1, 1, 1], 480, 160) == 1
     assert count_jumps([*QUIET, 300, None, 300, 300], 480, 160) == 1
-
-
-# climbs: four pairs of minutes, each above the pair before
-
-
-def test_climb_is_extrapolated_by_the_least_of_its_three_rises() -> None:
-    pairs: Minutes = [10, 20, 30, 40, 50, 64, 70, 80]
-    # sums of 30, 70, 114 and 150: the least rise is 36 in four minutes' worth
-    assert rise_of_climb(pairs, 8, 30) == 8 * 36 // 4
-    assert rise_of_climb(pairs, 5, 30) == 45
-    assert rise_of_climb([5, *pairs], 8, 30) == 72, "older minutes do not matter"
-
-
-def test_newest_minute_of_a_climb_is_the_highest_that_is_held() -> None:
-    pairs: Minutes = [10, 20, 30, 40, 50, 64, 70, 80]
-    assert rise_of_climb([81, *pairs], 8, 9) == 0
-    assert rise_of_climb([81, *pairs], 8, 8) == 72, "its peak is not held any more"
-    assert rise_of_climb([80, *pairs], 8, 9) == 72
-    assert rise_of_climb([*pairs[:-2], 81, 80], 8, 30) == 0
-
-
-@pytest.mark.parametrize(
-    "consumed",
-    [
-        pytest.param([20, 30, 40, 50, 64, 70, 80], id="seven minutes"),
-        pytest.param([10, 20, None, 40, 50, 64, 70, 80], id="one is not known"),
-        pytest.param([10, 20, 30, 40, 34, 36, 70, 80], id="two pairs alike"),
-        pytest.param([10, 40, 10, 20, 50, 64, 70, 80], id="a pair below the one before"),
-    ],
-)
-def test_what_does_not_rise_from_pair_to_pair_is_no_climb(consumed: Minutes) -> None:
-    assert rise_of_climb(consumed, 8, 30) == 0
-
-
-def test_minute_that_is_not_known_is_no_climb_whatever_came_before() -> None:
-    assert rise_of_climb([1, 10, 20, None, 40, 50, 64, 70, 80], 8, 30) == 0
-
-
-# yesterday
-
-
-def test_yesterday_is_the_peak_of_the_minutes_from_a_day_ago_on() -> None:
-    demand: Minutes = [900, *[40] * 17, 70, 90, None, *[30] * (DAY - 20)]
-    assert len(demand) == DAY + 1
-    assert yesterday(demand, 17) == 40, "the first minute is more than a day ago"
-    assert yesterday(demand, 18) == 70
-    assert yesterday(demand, 20) == 90
-
-
-def test_yesterday_is_not_known_before_a_whole_day_is() -> None:
-    assert yesterday([900] * (DAY - 1), 20) == 0
-    assert yesterday([900] * DAY, 20) == 900
-    assert yesterday([None] * DAY, 20) == 0
 
 
 def jumps_counted_from_all_minutes(consumed: Minutes, minutes: int, jump_percent: int) -> int:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater.core import Dimension
-from highwater.core.scaler.demand import on_demand_percent
+from highwater.core.scaler.on_demand import on_demand_percent
 
 READ, WRITE = Dimension.READ, Dimension.WRITE
 DAY = 1_440

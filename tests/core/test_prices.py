@@ -8,8 +8,7 @@ from importlib import resources
 
 import pytest
 
-from highwater.core.prices import ThroughputPrices, find_prices, prices_or_usual
-from highwater.core.scaler.demand import COST_WEIGHT
+from highwater.core.prices import COST_WEIGHT, ThroughputPrices, find_prices, prices_or_usual
 from highwater.core.scaler.regret import REQUESTS_PER_UNIT_HOUR
 from highwater.core.units import Dimension
 

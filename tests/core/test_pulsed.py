@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from hypothesis import given
@@ -11,22 +11,23 @@ from hypothesis import strategies as st
 
 from highwater.core.pulses import Slots, slot_at
 from highwater.core.scaler import Decision, LimitCode, Mode, Observation, ScalerSettings, decide
-from highwater.core.scaler.demand import coverage_percent, fresh_of, help_seconds
+from highwater.core.scaler.fleet import coverage_percent, fleet_demand, help_seconds
 from highwater.core.scaler.regret import Regret
 from tests.core.decisions_to_make import NOW, law, state, steady
 
-FLOOR = ScalerSettings.floor()
-DIRECT = ScalerSettings.direct()
-_NEWEST = slot_at(NOW) - 1
-LATE = NOW.replace(minute=56)
+FLOOR = ScalerSettings()
+DIRECT = ScalerSettings(mode=Mode.DIRECT)
+LATE = NOW.replace(minute=58)
 # CloudWatch's newest minute ended 160 seconds ago
 _SINCE = 16
 
 
-def told(*consumed: int | None, refused: int = 0, minutes: int = 15, before: int = 1_000) -> Slots:
-    """Slots of so many minutes at *before*, then *consumed*; *refused* in the last slot."""
+def told(
+    *consumed: int | None, refused: int = 0, minutes: int = 15, before: int = 1_000, until: datetime = NOW
+) -> Slots:
+    """Slots of so many minutes at *before*, then *consumed*, before *until*; *refused* in the last slot."""
     all_slots = (*[before] * (minutes * 6), *consumed)
-    return Slots(_NEWEST, all_slots, (*[0] * (len(all_slots) - 1), refused))
+    return Slots(slot_at(until) - 1, all_slots, (*[0] * (len(all_slots) - 1), refused))
 
 
 def pulsed(seen: Observation, pulses: Slots) -> Observation:
@@ -131,36 +132,37 @@ def test_refused_request_counts_at_once_whatever_the_bucket_should_hold() -> Non
 def test_bucket_is_empty_after_a_raise_until_it_fills_again() -> None:
     slots = told(*[1_000] * (_SINCE - 1), 2_000)
     seen = pulsed(steady(100), slots)
-    fresh = fresh_of(replace(seen, pulses=slots), capacity_units=120, last_increase=NOW - timedelta(seconds=53))
+    fresh = fleet_demand(replace(seen, pulses=slots), capacity_units=120, last_increase=NOW - timedelta(seconds=53))
     assert fresh is not None
     # since 10:02:50, of 120 units a second: 200 left in each of four slots, then 800 more than there is
     assert fresh.level_units == 0
-    later = fresh_of(replace(seen, pulses=slots), capacity_units=500, last_increase=NOW - timedelta(seconds=53))
+    later = fleet_demand(replace(seen, pulses=slots), capacity_units=500, last_increase=NOW - timedelta(seconds=53))
     assert later is not None
     assert later.level_units == 4 * 4_000 + 3_000
 
 
 def test_raised_capacity_stays_while_the_fleet_needs_it() -> None:
-    at_the_end = replace(DIRECT, pulsed_lower_from_minute=0)
-    pulses = told(*[1_000] * 12, *[3_000] * 4)
-    raised = state(310, last_increase=NOW - timedelta(seconds=21))
-    decision = decide(at_the_end, raised, pulsed(steady(100), pulses), now=NOW)
+    late = NOW.replace(minute=58)
+    pulses = told(*[1_000] * 12, *[3_000] * 4, until=late)
+    raised = state(310, last_increase=late - timedelta(seconds=21))
+    decision = decide(DIRECT, raised, pulsed(steady(100, now=late), pulses), now=late)
     # of 300 units/s the bucket, filled for 20 s with 10 units/s more, serves 77 s
     assert decision.granted == 298
     assert reasons(decision) == [
         (LimitCode.BUCKET, "with less, the burst bucket would not outlast the 300 units/s that the fleet asks for")
     ]
-    full = decide(at_the_end, state(310), pulsed(steady(100), pulses), now=NOW)
+    full = decide(DIRECT, state(310), pulsed(steady(100, now=late), pulses), now=late)
     assert full.granted == 250
 
 
 def test_spike_of_the_last_minute_that_is_over_holds_no_capacity() -> None:
-    at_the_end = replace(DIRECT, pulsed_lower_from_minute=0)
+    late = NOW.replace(minute=58)
 
     def granted(*last_minute: int) -> int:
-        seen = pulsed(steady(100), told(*[1_000] * (_SINCE - 6), *last_minute))
+        pulses = told(*[1_000] * (_SINCE - 6), *last_minute, until=late)
         # raised within the hour, so that the bucket fills with 800 units a second
-        return decide(at_the_end, state(900, last_increase=NOW - timedelta(minutes=10)), seen, now=NOW).granted
+        raised = state(900, last_increase=late - timedelta(minutes=10))
+        return decide(DIRECT, raised, pulsed(steady(100, now=late), pulses), now=late).granted
 
     # three slots of 500 units/s: 300 on average in the last minute
     assert granted(1_000, 1_000, 1_000, 5_000, 5_000, 5_000) == 416, "500 over 120 %"
@@ -168,15 +170,16 @@ def test_spike_of_the_last_minute_that_is_over_holds_no_capacity() -> None:
     assert granted(*[1_000] * 6) == 100
 
 
-def test_capacity_of_a_fleet_that_reports_is_lowered_in_the_last_minutes_of_an_hour_alone() -> None:
+def test_capacity_is_lowered_in_the_last_minutes_of_an_hour_alone_with_and_without_pulses() -> None:
     def granted_at(minute: int, *, has_pulses: bool) -> int:
         now = NOW.replace(minute=minute)
         pulses = Slots(slot_at(now) - 1, (1_000,) * 90, (0,) * 90)
         calm = steady(100, now=now)
         return decide(DIRECT, state(400), replace(calm, pulses=pulses) if has_pulses else calm, now=now).granted
 
-    assert [granted_at(minute, has_pulses=True) for minute in (49, 50, 57, 58, 59)] == [400, 400, 400, 100, 100]
-    assert [granted_at(minute, has_pulses=False) for minute in (49, 50, 54, 55, 59)] == [400, 100, 100, 100, 100]
+    for has_pulses in (True, False):
+        granted = [granted_at(minute, has_pulses=has_pulses) for minute in (0, 50, 57, 58, 59)]
+        assert granted == [400, 400, 400, 100, 100]
 
 
 def test_help_takes_longer_in_floor_mode_and_above_the_mark() -> None:
@@ -228,7 +231,7 @@ def test_job_that_is_not_metered_is_met_with_cloudwatchs_first_minute_of_it() ->
 
 def test_what_is_untold_by_little_is_noise() -> None:
     seen = with_job(1, 30)
-    fresh = fresh_of(seen, capacity_units=600, last_increase=None)
+    fresh = fleet_demand(seen, capacity_units=600, last_increase=None)
     assert fresh is not None
     # pulses cover 99 % of a quarter of an hour, and nothing is added to that
     assert (fresh.rate, fresh.counted_rate) == (304, 300)
@@ -239,7 +242,7 @@ def test_peaks_of_a_table_whose_slots_are_noisy_buy_nothing() -> None:
         """The rate that is believed, and what is granted, at a capacity of 105 that has just been raised."""
         noisy = [1_000 + noise * each for each in (-1, 0, 1)] * 30
         seen = pulsed(steady(100), told(*noisy, *slots, minutes=0))
-        fresh = fresh_of(seen, capacity_units=105, last_increase=NOW - timedelta(seconds=12))
+        fresh = fleet_demand(seen, capacity_units=105, last_increase=NOW - timedelta(seconds=12))
         assert fresh is not None
         raised = state(105, last_increase=NOW - timedelta(seconds=12))
         return fresh.rate, decide(DIRECT, raised, seen, now=NOW).granted
@@ -263,25 +266,6 @@ def test_client_that_tells_of_nothing_lowers_nothing() -> None:
     silent = pulsed(steady(900), told(*[0] * _SINCE, before=9_000))
     assert decide(DIRECT, state(900, ceiling=4_000), silent, now=LATE).granted >= 900
     assert decided(silent, FLOOR, current=900, ceiling=4_000).granted >= 900
-
-
-def test_fleet_of_which_a_part_is_late_holds_the_peak_while_cloudwatch_has_throttles() -> None:
-    demand = [100 * 60] * 480 + [400 * 60] * 4 + [100 * 60] * 16
-    throttled = [0] * 480 + [300] + [0] * 19
-    seen = Observation.of(steady(1).newest, demand, throttled)
-    calm = Observation.of(steady(1).newest, demand, [0] * 500)
-    pulses = told(*[1_000] * _SINCE)
-    held = decided(pulsed(seen, pulses), FLOOR, current=420, ceiling=4_000)
-    assert held.granted == 405
-    assert decided(pulsed(calm, pulses), FLOOR, current=420, ceiling=4_000).granted < 400
-
-
-def test_peak_that_nothing_throttled_is_not_held_for_a_throttle_before_it() -> None:
-    demand = [100 * 60] * 480 + [400 * 60] * 2 + [100 * 60] * 4 + [500 * 60] + [100 * 60] * 13
-    throttled = [0] * 481 + [300] + [0] * 18
-    seen = pulsed(Observation.of(steady(1).newest, demand, throttled), told(*[1_000] * _SINCE))
-    held = decided(seen, FLOOR, current=900, ceiling=4_000)
-    assert (held.wanted, held.reason) == (405, "peak of 405 units/s until a throttle 19 minutes ago")
 
 
 def test_spike_that_comes_again_as_it_was_is_no_part_of_the_average() -> None:

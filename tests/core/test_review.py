@@ -27,7 +27,7 @@ from highwater.core.scaler.attention import is_daily_tick
 
 MINUTE = timedelta(minutes=1)
 NOW = datetime(2027, 3, 4, 10, 3, 40, tzinfo=UTC)
-LATE = NOW.replace(minute=52)
+LATE = NOW.replace(minute=58)
 READ, WRITE = (None, Dimension.READ), (None, Dimension.WRITE)
 PLAN = Plan(
     read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
@@ -178,12 +178,12 @@ def test_review_tells_its_table_and_the_time_of_its_turn() -> None:
 
 def test_direct_mode_moves_capacity_of_table_and_index_each_in_one_call() -> None:
     resources = {None: SeenResource(provisioned=Units(7, 12)), "by-day": SeenResource(provisioned=Units(9, 12))}
-    of_index = {("by-day", Dimension.READ): looked(5, None), ("by-day", Dimension.WRITE): looked(95, None)}
-    targets = {READ: looked(40, None), WRITE: looked(190, None)} | of_index
+    of_index = {("by-day", Dimension.READ): looked(5, None), ("by-day", Dimension.WRITE): looked(97, None)}
+    targets = {READ: looked(58, None), WRITE: looked(194, None)} | of_index
     found = reviewed(targets, indexes("by-day"), Mode.DIRECT, resources=resources)
     assert dict(found.capacity_changes()) == {
-        None: {Dimension.READ: 40, Dimension.WRITE: 190},
-        "by-day": {Dimension.WRITE: 95},
+        None: {Dimension.READ: 60, Dimension.WRITE: 200},
+        "by-day": {Dimension.WRITE: 100},
     }
 
 
@@ -192,9 +192,9 @@ def test_floor_mode_never_calls_update_table() -> None:
 
 
 def test_direct_mode_lowers_nothing_beside_a_raise() -> None:
-    targets = {READ: looked(7, None, at=LATE), WRITE: looked(190, None, at=LATE)}
+    targets = {READ: looked(7, None, at=LATE), WRITE: looked(194, None, at=LATE)}
     found = reviewed(targets, mode=Mode.DIRECT, at=LATE, capacity=(300, 12))
-    assert dict(found.capacity_changes()) == {None: {Dimension.WRITE: 190}}
+    assert dict(found.capacity_changes()) == {None: {Dimension.WRITE: 200}}
 
 
 def test_direct_mode_leaves_capacity_that_was_raised_after_it_looked() -> None:

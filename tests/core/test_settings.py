@@ -1,57 +1,27 @@
-"""Settings of the scaler: what is accepted, what is refused, and how much of the past they need."""
+"""Settings of the scaler: what a user may choose, and what follows from it."""
 
 from __future__ import annotations
-
-from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from highwater.core.scaler import Mode, ScalerSettings
 
-MINUTE = timedelta(minutes=1)
+
+def test_price_of_a_throttled_unit_out_of_range_is_refused() -> None:
+    for price in (0, 1_000_000):
+        assert ScalerSettings(throttle_price_requests=price).throttle_price_requests == price
+    with pytest.raises(ValueError, match=r"\Athrottle_price_requests must be from 0 to 1,000,000, got -1\Z"):
+        ScalerSettings(throttle_price_requests=-1)
+    with pytest.raises(ValueError, match=r"\Athrottle_price_requests must be from 0 to 1,000,000, got 1,000,001\Z"):
+        ScalerSettings(throttle_price_requests=1_000_001)
+
+
+def test_defaults_move_floors_and_price_a_throttled_unit_at_a_hundred_requests() -> None:
+    assert (ScalerSettings().mode, ScalerSettings().throttle_price_requests) == (Mode.FLOOR, 100)
 
 
 @pytest.mark.parametrize(
-    ("name", "low", "high"),
-    [
-        ("cautious_target_percent", 20, 200),
-        ("jump_percent", 101, 10_000),
-        ("forecast_target_percent", 20, 1_000),
-        ("lower_from_minute", 0, 59),
-        ("pulsed_lower_from_minute", 0, 59),
-    ],
+    ("price", "percent"), [(0, 90), (9, 90), (10, 80), (99, 80), (100, 70), (999, 70), (1_000, 60), (1_000_000, 30)]
 )
-def test_settings_out_of_range_are_refused(name: str, low: int, high: int) -> None:
-    for value in (low, high):
-        within: dict[str, Any] = {name: value}
-        assert getattr(ScalerSettings(**within), name) == value
-    for value in (low - 1, high + 1):
-        beyond: dict[str, Any] = {name: value}
-        with pytest.raises(ValueError, match=rf"\A{name} must be from {low} to {high}, got {value}\Z"):
-            ScalerSettings(**beyond)
-
-
-def test_peak_is_held_from_a_minute_to_a_day() -> None:
-    for hold in (MINUTE, timedelta(days=1)):
-        assert ScalerSettings(hold=hold).hold == hold
-    with pytest.raises(ValueError, match=r"\Ahold must be from a minute to a day, got 0:00:59\Z"):
-        ScalerSettings(hold=timedelta(seconds=59))
-    with pytest.raises(ValueError, match=r"\Ahold must be from a minute to a day, got 1 day, 0:00:01\Z"):
-        ScalerSettings(hold=timedelta(days=1, seconds=1))
-
-
-def test_each_mode_has_defaults_of_its_own() -> None:
-    floor, direct = ScalerSettings.of(Mode.FLOOR), ScalerSettings.of(Mode.DIRECT)
-    assert (floor, direct) == (ScalerSettings.floor(), ScalerSettings.direct())
-    assert (floor.mode, direct.mode) == (Mode.FLOOR, Mode.DIRECT)
-    caution = (floor.cautious_target_percent, direct.cautious_target_percent)
-    assert caution == (70, 60), "nothing else raises the table in between"
-    assert floor.forecast_target_percent is None
-    assert direct.forecast_target_percent == 200
-
-
-def test_past_is_as_long_as_the_longest_look_back() -> None:
-    assert ScalerSettings().history == timedelta(hours=8), "jumps"
-    assert ScalerSettings(hold=timedelta(hours=9)).history == timedelta(hours=9)
-    assert ScalerSettings(forecast_target_percent=120).history == timedelta(days=1)
+def test_ten_times_the_price_of_a_throttle_buys_ten_percent_more_headroom(price: int, percent: int) -> None:
+    assert ScalerSettings(throttle_price_requests=price).cautious_percent == percent

@@ -30,7 +30,7 @@ from highwater.core.scaler import (
     review,
 )
 from highwater.core.scaler.attention import THROTTLE_MINUTES, follows_closely, needs_past, scaled_targets
-from highwater.core.scaler.demand import COVERAGE_MINUTES
+from highwater.core.scaler.fleet import COVERAGE_MINUTES
 from highwater.core.throttles import ThrottleCause
 from highwater.core.tracking import TargetTracking
 from highwater_lab.physics import QUANTA_PER_UNIT

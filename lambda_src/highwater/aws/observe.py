@@ -24,7 +24,7 @@ from highwater.core.plan.plan import Target, TargetKey
 from highwater.core.pulses import SLOTS_PER_MINUTE, Slots, slot_at
 from highwater.core.scaler import Clock, Observation, ScaledPlan, SeenTable, SeenTarget
 from highwater.core.scaler.attention import THROTTLE_MINUTES, needs_past, needs_throttles
-from highwater.core.scaler.demand import COVERAGE_MINUTES, MOST_TOLD_PERCENT, disagrees
+from highwater.core.scaler.fleet import COVERAGE_MINUTES, MOST_TOLD_PERCENT, disagrees
 
 # Coverage is computed over fifteen minutes, and CloudWatch's metrics may be five minutes late.
 PULSE_MINUTES: Final = COVERAGE_MINUTES + 5

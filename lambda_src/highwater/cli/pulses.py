@@ -24,7 +24,7 @@ from highwater.core.names import TargetName, target_label
 from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import SLOT_SECONDS, SLOTS_PER_MINUTE, Slots, slot_at
 from highwater.core.scaler import Observation, ScaledPlan
-from highwater.core.scaler.demand import (
+from highwater.core.scaler.fleet import (
     COVERAGE_MINUTES,
     LEAST_COVERAGE_PERCENT,
     MOST_TOLD_PERCENT,

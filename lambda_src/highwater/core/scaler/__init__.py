@@ -5,7 +5,7 @@ from highwater.core.scaler.decision import Decision, Limit, LimitCode, in_one_ca
 from highwater.core.scaler.inputs import Clock, Observation, SeenResource, SeenTable, SeenTarget, TargetState
 from highwater.core.scaler.plan import ScaledPlan
 from highwater.core.scaler.settings import Mode, ScalerSettings
-from highwater.core.scaler.stages import Proposal, decide
+from highwater.core.scaler.stages import decide
 from highwater.core.scaler.turn import Skip, SkipReason, TableReview, TargetReview, review
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "LimitCode",
     "Mode",
     "Observation",
-    "Proposal",
     "ScaledPlan",
     "ScalerSettings",
     "SeenResource",

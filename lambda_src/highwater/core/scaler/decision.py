@@ -9,7 +9,7 @@ from typing import Any
 
 from highwater.core.names import target_label
 from highwater.core.plan.plan import TargetKey
-from highwater.core.scaler.demand import COST_WEIGHT
+from highwater.core.prices import COST_WEIGHT
 from highwater.core.units import Dimension
 
 

@@ -144,7 +144,12 @@ class Minutes(Sequence["int | None"]):
         )
 
     def count_jumps(self, minutes: int, jump_percent: int) -> int:
-        """How often consumption jumped in the last *minutes*, as `highwater.core.scaler.demand.count_jumps` has it."""
+        """How often consumption jumped in the last *minutes*.
+
+        It jumped where four minutes on average are above *jump_percent* of the highest of the fifteen before, and above
+        the average of all the minutes. The fifteen minutes after a jump belong to it. Only consumption counts, so that
+        throttles never make the answer smaller.
+        """
         series, start = self._series, max(self._start, self._end - minutes)
         length, total = self._end - start, series._sums[self._end] - series._sums[start]
         jumps, following = 0, start + _BEFORE_MINUTES

@@ -1,9 +1,8 @@
-"""How the scaler sizes a target. The defaults were chosen over the open traces: docs/decisions/0013."""
+"""What the scaler moves, and what its user may choose."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -29,82 +28,36 @@ class Mode(StrEnum):
 # In this minute of the hour every table has a tick that lowers. Two minutes are enough for the run, for a change of
 # capacity, which takes seconds, and for auto scaling, which takes half a minute (docs/decisions/0030).
 LOWERED_FROM_MINUTE: Final = 58
-# How far back jumps are counted.
-JUMP_HISTORY: Final = timedelta(hours=8)
+# How far back a turn looks: jumps and drains of the burst bucket are counted over so many minutes.
+OBSERVED_MINUTES: Final = 8 * 60
+# What it is worth that a unit is not throttled, in request units on demand: docs/decisions/0038.
+THROTTLE_PRICE_REQUESTS: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalerSettings:
-    """Percentages and minutes; every default is a choice of its own in the decision record.
-
-    `make benchmark NAME=settings` prints what each buys. What buys nothing there is a constant of `decide`, no setting.
+    """What a user may choose; all else is a constant of `highwater.core.scaler.stages`.
 
     Attributes:
         mode: What is moved.
-        hold: How long a peak counts: capacity is the highest demand of so long. It counts longer within an hour that
-            is paid for anyway.
-        cautious_target_percent: Demand in percent of capacity for a table that jumped lately, or of which less than
-            an hour is known, so that it has headroom for the next jump.
-        jump_percent: Consumption jumps where four minutes average more than this share of the highest of the fifteen
-            minutes before.
-        forecast_target_percent: Capacity for the next hour is what it brought yesterday divided by this; `None` for no
-            forecast. Above 100, the burst bucket serves the rest until consumption itself raises capacity.
-        lower_from_minute: From this minute of the hour on a value may fall to what the next hour needs, and caution
-            raises nothing, as an hour is billed at its highest value. With 0 only the minutes of *hold* count.
-        pulsed_lower_from_minute: The same for a table whose fleet reports pulses. It is as late as runs and changes
-            allow: the next surge is met within seconds, so that the fewest minutes of this hour count for the next one.
         throttle_price_requests: What it is worth that a unit is not throttled, in request units on demand. Where the
             last day cost a tenth more than target tracking would have, and more than the throttles are worth that it
-            prevented, no more is granted than target tracking would.
+            prevented, no more is granted than target tracking would. From 0 to a million.
     """
 
     mode: Mode = Mode.FLOOR
-    hold: timedelta = timedelta(minutes=30)
-    cautious_target_percent: int = 70
-    jump_percent: int = 160
-    forecast_target_percent: int | None = None
-    lower_from_minute: int = 50
-    pulsed_lower_from_minute: int = LOWERED_FROM_MINUTE
-    throttle_price_requests: int = 100
+    throttle_price_requests: int = THROTTLE_PRICE_REQUESTS
 
     def __post_init__(self) -> None:
-        """Raises `ValueError` for a setting outside its range."""
-        for name, low, high in _RANGES:
-            value = getattr(self, name)
-            if value is not None and not low <= value <= high:
-                message = f"{name} must be from {low} to {high}, got {value}"
-                raise ValueError(message)
-        if not timedelta(minutes=1) <= self.hold <= timedelta(days=1):
-            message = f"hold must be from a minute to a day, got {self.hold}"
+        """Raises `ValueError` for a price outside its range."""
+        if not 0 <= self.throttle_price_requests <= 1_000_000:
+            message = f"throttle_price_requests must be from 0 to 1,000,000, got {self.throttle_price_requests:,}"
             raise ValueError(message)
 
-    @classmethod
-    def floor(cls) -> ScalerSettings:
-        """The defaults for targets that auto scaling tracks."""
-        return cls()
-
-    @classmethod
-    def direct(cls) -> ScalerSettings:
-        """The defaults for tables that nothing else scales."""
-        return cls(mode=Mode.DIRECT, cautious_target_percent=60, forecast_target_percent=200)
-
-    @classmethod
-    def of(cls, mode: Mode) -> ScalerSettings:
-        """The defaults of a mode."""
-        return cls.floor() if mode.moves_floors else cls.direct()
-
     @property
-    def history(self) -> timedelta:
-        """How much of the past a decision looks at."""
-        longest = max(self.hold, JUMP_HISTORY)
-        return longest if self.forecast_target_percent is None else max(longest, timedelta(days=1))
+    def cautious_percent(self) -> int:
+        """The share of its capacity that a table with headroom uses: 70 at the default price.
 
-
-_RANGES = (
-    ("cautious_target_percent", 20, 200),
-    ("jump_percent", 101, 10_000),
-    ("forecast_target_percent", 20, 1_000),
-    ("lower_from_minute", 0, 59),
-    ("pulsed_lower_from_minute", 0, 59),
-    ("throttle_price_requests", 0, 1_000_000),
-)
+        Headroom is worth its price while throttles are: ten times the price of a throttle buys ten percent more.
+        """
+        return 100 - 10 * len(str(self.throttle_price_requests))

@@ -15,11 +15,12 @@ from highwater.core.plan.plan import Target
 from highwater.core.pulses import Hint
 from highwater.core.scaler.attention import alarm_threshold, is_daily_tick, is_full_tick
 from highwater.core.scaler.decision import Decision, LimitCode, in_one_call, one_lowered, wanted_units
-from highwater.core.scaler.demand import Fresh, fresh_of, help_seconds, on_demand_percent
+from highwater.core.scaler.fleet import FleetDemand, fleet_demand, help_seconds
 from highwater.core.scaler.inputs import Clock, SeenResource, SeenTable, SeenTarget, TargetState
+from highwater.core.scaler.on_demand import on_demand_percent
 from highwater.core.scaler.plan import ScaledPlan
 from highwater.core.scaler.settings import Mode, ScalerSettings
-from highwater.core.scaler.stages import decide, decide_by_plan
+from highwater.core.scaler.stages import decide
 from highwater.core.schedule.bounds import Bounds, bounds_at
 from highwater.core.units import Dimension, Units
 
@@ -118,7 +119,7 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
         clock: The times of the turn.
         settings: How targets are sized. By default as the scaler's mode has it.
     """
-    settings = settings or ScalerSettings.of(scaled.mode)
+    settings = settings or ScalerSettings(mode=scaled.mode)
     reviewed: list[TargetReview] = []
     skips: list[Skip] = []
     for index, *targets in scaled.plan.resources():
@@ -135,7 +136,7 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
             else:
                 skips.append(Skip(target, reason))
         bounds = [bounds_at(target, clock.now) for target in kept]
-        fresh = [_fresh(scaled.mode, target, resource, seen.targets[target.key]) for target in kept]
+        fleets = [_fleet(scaled.mode, target, resource, seen.targets[target.key]) for target in kept]
         decided = [
             _decide(
                 settings,
@@ -146,9 +147,9 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
                 seen.targets[target.key],
                 seen,
                 clock,
-                of_fleet,
+                fleet,
             )
-            for target, planned, of_fleet in zip(kept, bounds, fresh, strict=True)
+            for target, planned, fleet in zip(kept, bounds, fleets, strict=True)
         ]
         if scaled.mode is Mode.DIRECT:
             decided = [_with_part_of_boosts(each, seen) for each in in_one_call(decided)]
@@ -162,10 +163,10 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
                 # the ceiling rises for boosts where the plan allows it, and falls with them
                 Bounds(decision.granted, max(planned.max, decision.granted) if decision.boosted else planned.max),
                 _threshold(resource, decision),
-                _hint(scaled.mode, resource, seen.targets[decision.key], decision, of_fleet),
+                _hint(scaled.mode, resource, seen.targets[decision.key], decision, fleet),
                 is_below_floor=scaled.mode.moves_floors and _is_below_floor(resource, decision),
             )
-            for planned, decision, of_fleet in zip(bounds, decided, fresh, strict=True)
+            for planned, decision, fleet in zip(bounds, decided, fleets, strict=True)
         )
     unmanaged, percent = _unmanaged(scaled, seen, clock), _on_demand_percent(scaled, seen, clock)
     return TableReview(scaled, clock, tuple(reviewed), tuple(skips), unmanaged, percent)
@@ -202,7 +203,7 @@ def _decide(
     looked: SeenTarget,
     seen: SeenTable,
     clock: Clock,
-    fresh: Fresh | None,
+    fleet: FleetDemand | None,
 ) -> Decision:
     boosts = boosts_at(seen.leases, target.key, clock.now)
     provisioned = resource.provisioned.of(target.dimension)
@@ -225,16 +226,14 @@ def _decide(
         lacks_leases=seen.lacks_leases,
         patience=clock.patience,
     )
-    if not scaled.mode.follows_demand:
-        return decide_by_plan(state)
-    return decide(settings, state, looked.observation, now=clock.now, fresh=fresh)
+    return decide(settings, state, looked.observation, now=clock.now, fleet=fleet)
 
 
-def _fresh(mode: Mode, target: Target, resource: SeenResource, looked: SeenTarget) -> Fresh | None:
+def _fleet(mode: Mode, target: Target, resource: SeenResource, looked: SeenTarget) -> FleetDemand | None:
     if not mode.follows_demand:
         return None
     capacity = resource.provisioned.of(target.dimension)
-    return fresh_of(looked.observation, capacity_units=capacity, last_increase=resource.last_increase)
+    return fleet_demand(looked.observation, capacity_units=capacity, last_increase=resource.last_increase)
 
 
 def _was_raised_meanwhile(resource: SeenResource, decisions: Sequence[Decision], clock: Clock) -> bool:
@@ -268,21 +267,21 @@ def _mark(resource: SeenResource, dimension: Dimension) -> int | None:
 
 
 def _hint(
-    mode: Mode, resource: SeenResource, looked: SeenTarget, decision: Decision, fresh: Fresh | None
+    mode: Mode, resource: SeenResource, looked: SeenTarget, decision: Decision, fleet: FleetDemand | None
 ) -> Hint | None:
     """The hint for the fleet: the bucket as it is, and the capacity that was granted, which is there or on its way.
 
     Capacity that is being lowered does not count: a fleet that relied on it would ask for help minutes late.
     """
-    if fresh is None or looked.observation.pulses is None:
+    if fleet is None or looked.observation.pulses is None:
         return None
     return Hint(
         looked.observation.pulses.newest,
         decision.granted,
-        fresh.level_units,
-        fresh.coverage_percent or 100,
-        help_seconds(mode, fresh.rate, _mark(resource, decision.dimension)),
-        fresh.burst_seconds,
+        fleet.level_units,
+        fleet.coverage_percent or 100,
+        help_seconds(mode, fleet.rate, _mark(resource, decision.dimension)),
+        fleet.burst_seconds,
         is_most=any(decision.limited_by(code) for code in (LimitCode.REGRET, LimitCode.CEILING, LimitCode.QUOTA)),
     )
 
