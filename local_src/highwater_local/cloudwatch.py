@@ -151,6 +151,8 @@ def _publish_requests(table: str, meters: TableMeters, minutes: range) -> None:
     for minute in minutes:
         for operation, count in meters.throttled_requests.get(minute, {}).items():
             _put_count("ThrottledRequests", {"TableName": table, "Operation": operation}, minute, count)
+        if failed := meters.failed_conditions[minute]:
+            _put_count("ConditionalCheckFailedRequests", {"TableName": table}, minute, failed)
 
 
 def _put_count(name: str, dims: dict[str, str], minute: int, count: int) -> None:
