@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import json
 import math
@@ -15,6 +14,7 @@ from weakref import WeakKeyDictionary
 from highwater.core import Dimension
 from highwater.core.throttles import ThrottleCause
 from highwater_lab.physics import QUANTA_PER_UNIT
+from highwater_lab.physics.partitions import hash_of
 from highwater_lab.services.timing import Timing
 from highwater_local import ministack
 from highwater_local.dynamodb.call import meters_of
@@ -50,18 +50,13 @@ _ZERO: Final = {"SampleCount": 1, "Sum": 0, "Minimum": 0, "Maximum": 0}
 
 def has_zero(table: str, minute: int) -> bool:
     """Whether a table emits samples of zero consumption in a minute: of all its dimensions and indexes, or of none."""
-    offset, start = _number(table) % _ZERO_SECONDS, minute * 60
+    offset, start = hash_of(table) % _ZERO_SECONDS, minute * 60
     return (start + 59 - offset) // _ZERO_SECONDS > (start - 1 - offset) // _ZERO_SECONDS
 
 
 def newest_zero(second: int) -> int:
     """Return the last minute whose zeros are in CloudWatch."""
     return (second - _ZERO_DELAY) // (60 * _ZERO_MINUTES) * _ZERO_MINUTES - 1
-
-
-def _number(name: str) -> int:
-    """Return a number that depends on a name alone, so that runs repeat."""
-    return int.from_bytes(hashlib.md5(name.encode(), usedforsecurity=False).digest()[:4], "big")
 
 
 class Metrics:
@@ -280,7 +275,7 @@ class Alarms:
         if place in self._enlisted:
             return
         self._enlisted.add(place)
-        earliest, phase = self._now().timestamp() + _FIRST_SECONDS, _number(place[2]) % 60 + _PHASE_OFFSET
+        earliest, phase = self._now().timestamp() + _FIRST_SECONDS, hash_of(place[2]) % 60 + _PHASE_OFFSET
         self._plan(math.ceil((earliest - phase) / 60) * 60 + phase, place)
 
     def next_due(self) -> datetime | None:
@@ -332,7 +327,7 @@ class Alarms:
 
     def _plan(self, due: float, place: Place) -> None:
         # those that are due together are judged in the order of their names
-        heapq.heappush(self._due, (due, _number(place[2]), place))
+        heapq.heappush(self._due, (due, hash_of(place[2]), place))
 
     def _act_on_request(self, alarm: Document, old: str, new: str, reason: str) -> None:
         """Start the actions of a state that was set by hand; auto scaling acts only on fresh datapoints."""

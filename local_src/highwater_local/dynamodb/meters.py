@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,12 +25,6 @@ _HEAT_SPLIT_MINUTES: Final = 10
 MINUTES_KEPT: Final = 15 * 24 * 60
 _MOST_KEYS: Final = 10_000
 _WHOLE: Final = 1_000_000
-
-
-def hash_of(key: object) -> int:
-    """Return the hash of a partition key's value."""
-    digest = hashlib.md5(str(key).encode(), usedforsecurity=False).digest()
-    return int.from_bytes(digest[:4], "big")
 
 
 class ThroughputMeter:
