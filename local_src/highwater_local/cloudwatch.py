@@ -320,7 +320,7 @@ class Alarms:
                 "StateUpdatedTimestamp": int(self._now().timestamp()),
             }
             ministack.record_alarm_history(alarm["AlarmName"], old, state, reason)
-            self.start_actions(alarm, old, state, reason)
+            self.start_actions(alarm, old, state, reason, has_datapoints=bool(points))
             ministack.judge_parent_alarms(alarm)
         if alarm["StateValue"] == "ALARM" and points and _scales(alarm):
             self._scale(alarm["AlarmName"], [value for _, value in points])
@@ -331,11 +331,10 @@ class Alarms:
 
     def _act_on_request(self, alarm: Document, old: str, new: str, reason: str) -> None:
         """Start the actions of a state that was set by hand; auto scaling acts only on fresh datapoints."""
-        self.start_actions(alarm, old, new, reason)
-        if new == "ALARM" and _scales(alarm):
-            values = fresh_datapoints(alarm.get("StateReasonData"), self._now())
-            if values:
-                self._scale(alarm["AlarmName"], values)
+        values = fresh_datapoints(alarm.get("StateReasonData"), self._now())
+        self.start_actions(alarm, old, new, reason, has_datapoints=bool(values))
+        if new == "ALARM" and values and _scales(alarm):
+            self._scale(alarm["AlarmName"], values)
 
     def _is_warming_up(self, alarm: Document, datapoints: int) -> bool:
         """Whether a new alarm waits for data still: to the end of its warm-up, or until its window is full."""
@@ -347,8 +346,11 @@ class Alarms:
         ends = int(alarm["AlarmConfigurationUpdatedTimestamp"]) + 60 * int(warm_up[_LENGTH])
         return self._now().timestamp() < ends
 
-    def start_actions(self, alarm: Document, old: str, new: str, reason: str) -> None:
-        """Notify SNS topics, start Lambda functions that are named directly, and send an event to EventBridge."""
+    def start_actions(self, alarm: Document, old: str, new: str, reason: str, *, has_datapoints: bool) -> None:
+        """Notify SNS topics, start Lambda functions that are named directly, and send an event to EventBridge.
+
+        Each is in the alarm's history, as is that of a scaling policy, which fails without datapoints and is then not.
+        """
         self._to_topics(alarm, old, new, reason)
         at = self._now().strftime("%Y-%m-%dT%H:%M:%S.000+0000")
         told = {
@@ -376,8 +378,36 @@ class Alarms:
             "alarmData": told,
         }
         for action in alarm.get(_ACTIONS[new]) or []:
+            if any(kind in action for kind in (":sns:", ":lambda:")) or (
+                has_datapoints and ":scalingPolicy:" in action
+            ):
+                self._note_action(alarm, action)
             if ":lambda:" in action:
                 ministack.invoke_function(action, json.dumps(payload))
+
+    def _note_action(self, alarm: Document, action: str) -> None:
+        """Put an action into the history, after the change of state that it follows; its repeats leave nothing there.
+
+        Recorded: radkawar/stackd 9dc356f, applicationautoscaling/dynamodb_maintenance.
+        """
+        now = self._now()
+        data = {
+            "actionState": "Succeeded",
+            "stateUpdateTimestamp": int(now.timestamp() * 1000),
+            "notificationResource": action,
+            "publishedMessage": None,
+            "error": None,
+            "muteWindowEndTimestamp": None,
+        }
+        item = {
+            "AlarmName": alarm["AlarmName"],
+            "AlarmType": "CompositeAlarm" if alarm.get("AlarmRule") else "MetricAlarm",
+            "Timestamp": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+            "HistoryItemType": "Action",
+            "HistorySummary": f"Successfully executed action {action}",
+            "HistoryData": json.dumps(data),
+        }
+        ministack.alarm_history().append(item)
 
     def _newest_points(self, alarm: Document) -> list[Point]:
         """Return the newest periods with a value, oldest first, as many as the alarm evaluates."""
