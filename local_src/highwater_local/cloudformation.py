@@ -318,9 +318,10 @@ class Provisioners:
         else:
             self._raise_changed_marks(name, old, new)
         if new.get("TimeToLiveSpecification"):
-            ministack.update_time_to_live(
-                {"TableName": name, "TimeToLiveSpecification": numbers(new["TimeToLiveSpecification"])}
-            )
+            with self._tables.waiting():
+                ministack.update_time_to_live(
+                    {"TableName": name, "TimeToLiveSpecification": numbers(new["TimeToLiveSpecification"])}
+                )
         is_global = kind == ministack.GLOBAL_TABLE
         if is_global:
             self._replicate(name, old, new)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import json
 import math
@@ -15,6 +14,7 @@ from weakref import WeakKeyDictionary
 from highwater.core import Dimension
 from highwater.core.throttles import ThrottleCause
 from highwater_lab.physics import QUANTA_PER_UNIT
+from highwater_lab.physics.partitions import hash_of
 from highwater_lab.services.timing import Timing
 from highwater_local import ministack
 from highwater_local.dynamodb.call import meters_of
@@ -50,18 +50,13 @@ _ZERO: Final = {"SampleCount": 1, "Sum": 0, "Minimum": 0, "Maximum": 0}
 
 def has_zero(table: str, minute: int) -> bool:
     """Whether a table emits samples of zero consumption in a minute: of all its dimensions and indexes, or of none."""
-    offset, start = _number(table) % _ZERO_SECONDS, minute * 60
+    offset, start = hash_of(table) % _ZERO_SECONDS, minute * 60
     return (start + 59 - offset) // _ZERO_SECONDS > (start - 1 - offset) // _ZERO_SECONDS
 
 
 def newest_zero(second: int) -> int:
     """Return the last minute whose zeros are in CloudWatch."""
     return (second - _ZERO_DELAY) // (60 * _ZERO_MINUTES) * _ZERO_MINUTES - 1
-
-
-def _number(name: str) -> int:
-    """Return a number that depends on a name alone, so that runs repeat."""
-    return int.from_bytes(hashlib.md5(name.encode(), usedforsecurity=False).digest()[:4], "big")
 
 
 class Metrics:
@@ -151,6 +146,8 @@ def _publish_requests(table: str, meters: TableMeters, minutes: range) -> None:
     for minute in minutes:
         for operation, count in meters.throttled_requests.get(minute, {}).items():
             _put_count("ThrottledRequests", {"TableName": table, "Operation": operation}, minute, count)
+        if failed := meters.failed_conditions[minute]:
+            _put_count("ConditionalCheckFailedRequests", {"TableName": table}, minute, failed)
 
 
 def _put_count(name: str, dims: dict[str, str], minute: int, count: int) -> None:
@@ -278,7 +275,7 @@ class Alarms:
         if place in self._enlisted:
             return
         self._enlisted.add(place)
-        earliest, phase = self._now().timestamp() + _FIRST_SECONDS, _number(place[2]) % 60 + _PHASE_OFFSET
+        earliest, phase = self._now().timestamp() + _FIRST_SECONDS, hash_of(place[2]) % 60 + _PHASE_OFFSET
         self._plan(math.ceil((earliest - phase) / 60) * 60 + phase, place)
 
     def next_due(self) -> datetime | None:
@@ -323,22 +320,21 @@ class Alarms:
                 "StateUpdatedTimestamp": int(self._now().timestamp()),
             }
             ministack.record_alarm_history(alarm["AlarmName"], old, state, reason)
-            self.start_actions(alarm, old, state, reason)
+            self.start_actions(alarm, old, state, reason, has_datapoints=bool(points))
             ministack.judge_parent_alarms(alarm)
         if alarm["StateValue"] == "ALARM" and points and _scales(alarm):
             self._scale(alarm["AlarmName"], [value for _, value in points])
 
     def _plan(self, due: float, place: Place) -> None:
         # those that are due together are judged in the order of their names
-        heapq.heappush(self._due, (due, _number(place[2]), place))
+        heapq.heappush(self._due, (due, hash_of(place[2]), place))
 
     def _act_on_request(self, alarm: Document, old: str, new: str, reason: str) -> None:
         """Start the actions of a state that was set by hand; auto scaling acts only on fresh datapoints."""
-        self.start_actions(alarm, old, new, reason)
-        if new == "ALARM" and _scales(alarm):
-            values = fresh_datapoints(alarm.get("StateReasonData"), self._now())
-            if values:
-                self._scale(alarm["AlarmName"], values)
+        values = fresh_datapoints(alarm.get("StateReasonData"), self._now())
+        self.start_actions(alarm, old, new, reason, has_datapoints=bool(values))
+        if new == "ALARM" and values and _scales(alarm):
+            self._scale(alarm["AlarmName"], values)
 
     def _is_warming_up(self, alarm: Document, datapoints: int) -> bool:
         """Whether a new alarm waits for data still: to the end of its warm-up, or until its window is full."""
@@ -350,8 +346,11 @@ class Alarms:
         ends = int(alarm["AlarmConfigurationUpdatedTimestamp"]) + 60 * int(warm_up[_LENGTH])
         return self._now().timestamp() < ends
 
-    def start_actions(self, alarm: Document, old: str, new: str, reason: str) -> None:
-        """Notify SNS topics, start Lambda functions that are named directly, and send an event to EventBridge."""
+    def start_actions(self, alarm: Document, old: str, new: str, reason: str, *, has_datapoints: bool) -> None:
+        """Notify SNS topics, start Lambda functions that are named directly, and send an event to EventBridge.
+
+        Each is in the alarm's history, as is that of a scaling policy, which fails without datapoints and is then not.
+        """
         self._to_topics(alarm, old, new, reason)
         at = self._now().strftime("%Y-%m-%dT%H:%M:%S.000+0000")
         told = {
@@ -379,8 +378,36 @@ class Alarms:
             "alarmData": told,
         }
         for action in alarm.get(_ACTIONS[new]) or []:
+            if any(kind in action for kind in (":sns:", ":lambda:")) or (
+                has_datapoints and ":scalingPolicy:" in action
+            ):
+                self._note_action(alarm, action)
             if ":lambda:" in action:
                 ministack.invoke_function(action, json.dumps(payload))
+
+    def _note_action(self, alarm: Document, action: str) -> None:
+        """Put an action into the history, after the change of state that it follows; its repeats leave nothing there.
+
+        Recorded: radkawar/stackd 9dc356f, applicationautoscaling/dynamodb_maintenance.
+        """
+        now = self._now()
+        data = {
+            "actionState": "Succeeded",
+            "stateUpdateTimestamp": int(now.timestamp() * 1000),
+            "notificationResource": action,
+            "publishedMessage": None,
+            "error": None,
+            "muteWindowEndTimestamp": None,
+        }
+        item = {
+            "AlarmName": alarm["AlarmName"],
+            "AlarmType": "CompositeAlarm" if alarm.get("AlarmRule") else "MetricAlarm",
+            "Timestamp": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+            "HistoryItemType": "Action",
+            "HistorySummary": f"Successfully executed action {action}",
+            "HistoryData": json.dumps(data),
+        }
+        ministack.alarm_history().append(item)
 
     def _newest_points(self, alarm: Document) -> list[Point]:
         """Return the newest periods with a value, oldest first, as many as the alarm evaluates."""

@@ -231,6 +231,7 @@ judge_alarm: Final = Function("services.cloudwatch", "_evaluate_alarm")
 judge_parent_alarms: Final = Function("services.cloudwatch", "_evaluate_parent_alarms")
 start_alarm_actions: Final = Function("services.cloudwatch", "_dispatch_alarm_actions")
 record_alarm_history: Final = Function("services.cloudwatch", "_record_history")
+alarm_history: Final = Function("services.cloudwatch", "_history_entries")
 _alarms: Final = Value("services.cloudwatch", "_alarms", "_data", "values")
 
 # stacks: the background work of deploys and deletions, and the requests for them

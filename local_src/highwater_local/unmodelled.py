@@ -1,6 +1,7 @@
 """What a template declares for a table and this cloud does not model: said in the stack's events and in the log.
 
-The lists here are of what is modelled. A property that is in none of them is said, so a new one is not silent either.
+So is what a request changes of a global table in one region, and this cloud leaves as it is in the others. The lists
+here are of what is modelled. A property that is in none of them is said, so a new one is not silent either.
 """
 
 from __future__ import annotations
@@ -36,6 +37,28 @@ _OF_GLOBAL_TABLE: Final = _OF_BOTH | _SETTINGS | {"Replicas"}
 _OF_REPLICA: Final = _OF_ONE_REGION | _READS | {"GlobalSecondaryIndexes", "Region"}
 _OF_INDEX: Final = frozenset({"IndexName", "KeySchema", "OnDemandThroughput", "Projection", "ProvisionedThroughput"})
 _OF_EITHER_INDEX: Final = _OF_INDEX | _SETTINGS | {"WarmThroughput"}
+
+
+# Settings of the whole global table that a request sets in the region called alone. What DynamoDB itself keeps by
+# replica, such as the table class and deletion protection, is not among them.
+_STAYING_OF_INDEX: Final = ("OnDemandThroughput", "WarmThroughput")
+_STAYING: Final = (*_STAYING_OF_INDEX, "SSESpecification", "StreamSpecification", "TimeToLiveSpecification")
+
+
+def say_staying(request: Document, regions: list[str]) -> None:
+    """Say in the log what of an UpdateTable or UpdateTimeToLive does not reach a global table's other *regions*."""
+    found: list[str] = [name for name in _STAYING if name in request]
+    updated = [update.get("Update") or {} for update in request.get("GlobalSecondaryIndexUpdates") or []]
+    of_indexes = [name for name in _STAYING_OF_INDEX if any(name in update for update in updated)]
+    found += [f"GlobalSecondaryIndexUpdates.{name}" for name in of_indexes]
+    if found and regions:
+        logging.getLogger(__name__).warning(
+            "The local cloud sets %s of the global table %s in %s only, and not in %s",
+            ", ".join(found),
+            request["TableName"],
+            ministack.get_region(),
+            ", ".join(sorted(regions)),
+        )
 
 
 def say_unmodelled(kind: str, properties: Document, stack: str, name: str) -> None:

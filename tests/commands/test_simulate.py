@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from highwater_lab.services.timing import Timing
 from tests.command import Command, refused
 
 FILES = Path(__file__).parents[1] / "template" / "files"
@@ -252,6 +253,16 @@ def test_seconds_within_minutes_are_drawn_on_request(command: Command, tmp_path:
     assert units == [100, 100]
     throttled = [json.loads(done.stdout)["runs"][1]["targets"][0]["throttled_units"] for done in (flat, noisy)]
     assert throttled[0] == 0
+
+
+def test_datapoints_come_as_late_as_in_the_benchmarks(command: Command) -> None:
+    options = ("simulate", *HAND, "--scenario", "step", "--compare", "native:50", "--json")
+    unsaid = json.loads(command(*options).stdout)
+    said, later = (
+        json.loads(command(*options, "--metric-delay", str(Timing().metric_delay + more)).stdout) for more in (0, 180)
+    )
+    assert unsaid["runs"] == said["runs"]
+    assert unsaid["runs"] != later["runs"]
 
 
 def test_help_suffices(command: Command) -> None:

@@ -281,6 +281,6 @@ def test_statement_that_inserts_what_is_there_costs_the_item_that_is_there(cloud
     statement = f"INSERT INTO \"{name}\" VALUE {{'pk': 'p'}}"
     with pytest.raises(dynamodb.exceptions.DuplicateItemException):
         dynamodb.execute_statement(Statement=statement)
-    with pytest.raises(dynamodb.exceptions.TransactionCanceledException):
+    with pytest.raises(dynamodb.exceptions.TransactionCanceledException, match=r"specific reasons \[DuplicateItem\]$"):
         dynamodb.execute_transaction(TransactStatements=[{"Statement": statement}])
     assert written(cloud, name) == 9 + 9 + 18

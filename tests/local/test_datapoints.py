@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -69,6 +70,48 @@ def test_zeros_come_later_than_what_was_consumed(world: World, start: datetime) 
     assert _points(world.cloud, table, "ConsumedReadCapacityUnits", start, 3).keys() < {0, 1, 2}
     world.cloud.advance(150 * SECOND)
     assert len(_points(world.cloud, table, "ConsumedReadCapacityUnits", start, 3)) >= 2
+
+
+def test_failed_conditions_of_writes_are_counted_one_by_one_and_not_those_of_a_batch(
+    world: World, start: datetime
+) -> None:
+    """Recorded: radkawar/stackd 9dc356f, dynamodb/capacity_metrics and partiql_failure_metrics."""
+    table, dynamodb = world.table(50, 51), world.dynamodb
+    item, twin = {"id": {"S": "there"}}, {"id": {"S": "twin"}}
+    for each in (item, twin):
+        dynamodb.put_item(TableName=table, Item=each)
+    missing = {"TableName": table, "ConditionExpression": "attribute_not_exists(id)"}
+    changing = f"UPDATE \"{table}\" SET a = 1 WHERE id = 'there' AND a = 2"  # noqa: S608 - a local cloud's
+    inserting = f"INSERT INTO \"{table}\" VALUE {{'id': 'there'}}"
+    puts = [{"Put": {"Item": each, **missing}} for each in (item, twin)]
+    holds, change = {"ConditionCheck": {"Key": {"id": {"S": "other"}}, **missing}}, {"Statement": changing}
+    # a minute each
+    refused: list[tuple[type[Exception] | None, Callable[[], object]]] = [
+        (dynamodb.exceptions.ConditionalCheckFailedException, lambda: dynamodb.put_item(Item=item, **missing)),
+        (dynamodb.exceptions.ConditionalCheckFailedException, lambda: dynamodb.delete_item(Key=item, **missing)),
+        (dynamodb.exceptions.ConditionalCheckFailedException, lambda: dynamodb.execute_statement(Statement=changing)),
+        (
+            dynamodb.exceptions.TransactionCanceledException,
+            lambda: dynamodb.transact_write_items(TransactItems=[*puts, holds]),
+        ),
+        (
+            dynamodb.exceptions.TransactionCanceledException,
+            lambda: dynamodb.execute_transaction(TransactStatements=[change]),
+        ),
+        (dynamodb.exceptions.DuplicateItemException, lambda: dynamodb.execute_statement(Statement=inserting)),
+        (None, lambda: dynamodb.batch_execute_statement(Statements=[change])),
+    ]
+    for expected, call in refused:
+        if expected is None:
+            call()
+        else:
+            with pytest.raises(expected):
+                call()
+        world.cloud.advance(MINUTE)
+    world.cloud.advance(2 * MINUTE)
+    failed = _points(world.cloud, table, "ConditionalCheckFailedRequests", start, 9)
+    assert {minute: point["Sum"] for minute, point in failed.items()} == {0: 1.0, 1: 1.0, 2: 1.0, 3: 2.0, 4: 1.0}
+    assert {(point["Minimum"], point["Maximum"]) for point in failed.values()} == {(1.0, 1.0)}
 
 
 def test_provisioned_units_are_those_of_more_than_a_minute_before_the_label(world: World, start: datetime) -> None:

@@ -11,8 +11,7 @@ from botocore.exceptions import ClientError
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import Throttles
-from highwater_lab.physics.partitions import HASHES
-from highwater_local.dynamodb.meters import hash_of
+from highwater_lab.physics.partitions import HASHES, hash_of
 from tests.local.world import MINUTE, keyed, metric, projecting, refused, units, written
 
 pytestmark = pytest.mark.xdist_group("cloud")

@@ -117,6 +117,35 @@ def test_new_alarm_is_judged_within_86_seconds_by_what_was_before_it(world: Worl
     assert json.loads(low["StateReasonData"])["recentDatapoints"] == [0.0] * 15
 
 
+def test_action_of_an_alarm_is_in_its_history_and_its_repeats_are_not(world: World, cloudwatch: Any) -> None:
+    """Recorded: radkawar/stackd 9dc356f, applicationautoscaling/dynamodb_maintenance."""
+    resource = f"table/{world.table(read=50, write=3)}"
+    world.register(resource, 50, 900)
+    world.cloud.advance(IDLE)
+    world.put_policy(resource, "tracking", 60)
+    low = _alarms(cloudwatch, resource)["AlarmLow"]
+    # at its minimum, so that the alarm stays and acts in every minute
+    world.cloud.advance(5 * MINUTE)
+    items = cloudwatch.describe_alarm_history(AlarmName=low["AlarmName"])["AlarmHistoryItems"]
+    (action,) = low["AlarmActions"]
+    assert [(item["HistoryItemType"], item["HistorySummary"]) for item in items[:2]] == [
+        ("Action", f"Successfully executed action {action}"),
+        ("StateUpdate", "Alarm updated from INSUFFICIENT_DATA to ALARM"),
+    ]
+    done = [item for item in items if item["HistoryItemType"] == "Action"]
+    assert len(done) == 1
+    updated = cloudwatch.describe_alarms(AlarmNames=[low["AlarmName"]])["MetricAlarms"][0]["StateUpdatedTimestamp"]
+    data = json.loads(done[0]["HistoryData"])
+    assert data.pop("stateUpdateTimestamp") // 1000 == int(updated.timestamp())
+    assert data == {
+        "actionState": "Succeeded",
+        "notificationResource": action,
+        "publishedMessage": None,
+        "error": None,
+        "muteWindowEndTimestamp": None,
+    }
+
+
 def test_thresholds_stay_old_after_a_change_by_hand_until_three_datapoints_have_shown_it(
     world: World, cloudwatch: Any
 ) -> None:
@@ -166,13 +195,16 @@ def test_state_set_by_hand_scales_only_with_fresh_datapoints(
     if told is not None:
         queried = world.now() + told["queryDate"] * SECOND
         told |= {"version": "1.0", "queryDate": f"{queried:%Y-%m-%dT%H:%M:%S.000+0000}"}
+    name = _alarms(cloudwatch, resource)["AlarmHigh"]["AlarmName"]
     cloudwatch.set_alarm_state(
-        AlarmName=_alarms(cloudwatch, resource)["AlarmHigh"]["AlarmName"],
+        AlarmName=name,
         StateValue="ALARM",
         StateReason="by hand",
         **({} if told is None else {"StateReasonData": json.dumps(told)}),
     )
     assert world.capacity(table) == (units, 3)
+    actions = cloudwatch.describe_alarm_history(AlarmName=name, HistoryItemType="Action")["AlarmHistoryItems"]
+    assert len(actions) == (units != 50)
 
 
 def test_alarms_of_a_policy_on_a_metric_of_its_own_are_among_cloudwatchs(world: World, cloudwatch: Any) -> None:

@@ -55,6 +55,49 @@ def test_what_is_not_modelled_of_a_table_is_said_in_one_event_and_one_line_of_th
     assert log.read_text().count(text) == 1
 
 
+def test_what_a_request_sets_in_one_region_of_a_global_table_only_is_said_in_the_log(tmp_path: Path) -> None:
+    log, table, alone = tmp_path / "log", unique("table"), unique("table")
+    with LocalCloud(clock="driven", has_instant_updates=True, log=log) as cloud:
+        stack, world = Stack(client(cloud, "cloudformation")), world_of(cloud)
+        properties = {
+            "TableName": table,
+            "BillingMode": "PAY_PER_REQUEST",
+            **keyed("id", others=["city"]),
+            "GlobalSecondaryIndexes": [projecting("by-city", "city")],
+            "TimeToLiveSpecification": {"AttributeName": "ends", "Enabled": True},
+            "Replicas": [{"Region": "us-east-1"}, {"Region": "eu-west-1"}],
+        }
+        orders = {"Type": "AWS::DynamoDB::GlobalTable", "Properties": properties}
+        assert stack.create(Orders=orders) == "CREATE_COMPLETE"
+        arguments: Any = cloud.client_arguments() | {"region_name": "eu-west-1"}
+        there = boto3.client("dynamodb", **arguments)
+        ends = there.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+        assert ends == {"TimeToLiveStatus": "ENABLED", "AttributeName": "ends"}
+        world.dynamodb.create_table(TableName=alone, BillingMode="PAY_PER_REQUEST", **keyed("id"))
+        maxima = {"OnDemandThroughput": {"MaxWriteRequestUnits": 7}}
+        for name in (alone, table):
+            warm = {"ReadUnitsPerSecond": 13_000, "WriteUnitsPerSecond": 4_500}
+            world.dynamodb.update_table(TableName=name, WarmThroughput=warm, **maxima)
+            never = {"AttributeName": "ends", "Enabled": False}
+            world.dynamodb.update_time_to_live(
+                TableName=name, TimeToLiveSpecification=never | {"Enabled": name == alone}
+            )
+        of_index = {"Update": {"IndexName": "by-city", **maxima}}
+        world.dynamodb.update_table(TableName=table, GlobalSecondaryIndexUpdates=[of_index])
+        # what DynamoDB keeps by replica
+        world.dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
+    said = [line.partition("The local cloud ")[2] for line in log.read_text().splitlines() if "The local cloud" in line]
+    where = f"of the global table {table} in us-east-1 only, and not in eu-west-1"
+    assert said == [
+        f"sets {what} {where}"
+        for what in (
+            "OnDemandThroughput, WarmThroughput",
+            "TimeToLiveSpecification",
+            "GlobalSecondaryIndexUpdates.OnDemandThroughput",
+        )
+    ]
+
+
 def test_what_is_off_is_not_said(world: World, clients: dict[str, Any], stack: Stack) -> None:
     off = {"ContributorInsightsSpecification": {"Enabled": False}, "DeletionProtectionEnabled": False}
     index = projecting("by-city", "city", ProvisionedThroughput=units(5, 6), **off)

@@ -317,7 +317,7 @@ _OPTIONS = (
     click.option(
         "--metric-delay",
         type=click.IntRange(0, 3600),
-        default=150,
+        default=Timing().metric_delay,
         show_default=True,
         help="Seconds from a minute's end to its datapoint in CloudWatch.",
     ),

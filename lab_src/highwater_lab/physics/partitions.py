@@ -78,7 +78,7 @@ class KeyDistribution:
         if shards == 1:
             return cls(f"hot key {share_percent} %", ((HASHES // 3, weight),))
         heavy = (
-            (_hash_of(f"hot#s{number:02}"), weight * (number + 1) // shards - weight * number // shards)
+            (hash_of(f"hot#s{number:02}"), weight * (number + 1) // shards - weight * number // shards)
             for number in range(shards)
         )
         return cls(f"hot key {share_percent} % in {shards} shards", tuple(sorted(heavy)), shards=shards)
@@ -121,9 +121,12 @@ class KeyDistribution:
         return max(self.share(low, at), self.share(at, high))
 
 
-def _hash_of(key: str) -> int:
-    # as the local cloud hashes keys; DynamoDB's own hash is not published
-    return int.from_bytes(hashlib.md5(key.encode(), usedforsecurity=False).digest()[:4], "big")
+def hash_of(value: object) -> int:
+    """Return the hash of a partition key's value or of a name, the same in every run, from 0 to `HASHES` - 1.
+
+    It is that of the model and of the local cloud; DynamoDB's own is not published.
+    """
+    return int.from_bytes(hashlib.md5(str(value).encode(), usedforsecurity=False).digest()[:4], "big")
 
 
 PARTITION_GB: Final = 10

@@ -36,14 +36,10 @@ class AlarmKind(StrEnum):
     PROVISIONED_LOW = "ProvisionedCapacityLow"
 
 
-def number_of(*parts: object) -> int:
-    """Return a number below 2 to the power of 128 that depends on the parts alone, so that runs repeat."""
-    return int.from_bytes(hashlib.md5("/".join(map(str, parts)).encode(), usedforsecurity=False).digest(), "big")
-
-
 def uuid_of(*parts: object) -> str:
-    """Return a UUID that depends on the parts alone."""
-    return str(uuid.UUID(int=number_of(*parts), version=4))
+    """Return a UUID that depends on the parts alone, so that runs repeat."""
+    digest = hashlib.md5("/".join(map(str, parts)).encode(), usedforsecurity=False).digest()
+    return str(uuid.UUID(bytes=digest, version=4))
 
 
 class ServiceError(Exception):

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from highwater.core.limits import MAX_SCHEDULED_ACTIONS_PER_TARGET
 from highwater.core.plan.zones import find_zone
 from highwater.core.tracking import Alarm, TargetTracking
+from highwater_lab.physics.partitions import hash_of
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression
 from highwater_local import ministack
@@ -25,7 +26,6 @@ from highwater_local.autoscaling.records import (
     TargetKey,
     TargetRecord,
     invalid,
-    number_of,
     uuid_of,
 )
 from highwater_local.autoscaling.validation import refuse_wrong_member, refuse_wrong_metric
@@ -93,11 +93,10 @@ class AutoScaling:
         if self._tables.capacity(key) is None and target is None:
             raise invalid(f"DynamoDB table does not exist: {key.resource_id}")
         if target is None:
-            self._made[key, "target"] += 1
-            number = number_of(self._account, self._region, *key.members.values(), self._made[key, "target"])
+            suffix = self._uuid(key, "target").replace("-", "")
             target = TargetRecord(
                 key=key,
-                arn=f"arn:aws:application-autoscaling:{self._region}:{self._account}:scalable-target/{number:032x}",
+                arn=f"arn:aws:application-autoscaling:{self._region}:{self._account}:scalable-target/{suffix}",
                 floor=low,
                 ceiling=high,
                 role_arn=role_arn
@@ -361,8 +360,8 @@ class AutoScaling:
             failure = f"Failed to set {capacity}. Reason: {reason}"
             self._record(key, description, cause, "Failed", failure, after=after)
             return None
-        number = number_of(*key.members.values(), self._made[key, "activity"])
-        takes = 0 if self._is_instant else _SHORTEST_ACTIVITY + number % _ACTIVITY_SPREAD
+        spread = hash_of((*key.members.values(), self._made[key, "activity"])) % _ACTIVITY_SPREAD
+        takes = 0 if self._is_instant else _SHORTEST_ACTIVITY + spread
         success = f"{_SET} {capacity}. Change successfully fulfilled by dynamodb."
         self._record(key, description, cause, "Successful", success, takes, after=after)
         for policy in target.policies.values():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from highwater_local import ministack
 from highwater_local.dynamodb.call import (
@@ -15,6 +16,7 @@ from highwater_local.dynamodb.call import (
     Throttled,
     charging,
     held_back,
+    meters_of,
     with_capacity,
     write_charge,
 )
@@ -116,6 +118,7 @@ def _grouped(parts: list[tuple[str, Any]]) -> Document:
 
 
 _FACTOR = 2
+_NAMED_AFTER_EXCEPTION: Final = re.compile(rb"\b(ConditionalCheckFailed|DuplicateItem)Exception\b")
 # kind, table, key, and the new item of a put
 Action = tuple[str, Document, Document, Document | None]
 
@@ -155,6 +158,7 @@ class Transactions:
         if (refused := self._refusal(call, actions, self._write, data)) is not None:
             return refused
         answer = self._run(call, self._write, data)
+        _count_failed_conditions(answer, actions, call.second)
         writes = [action for action in actions if action[0] != "ConditionCheck"]
         if answer[0] == OK and writes and not call.effects:
             # a token that was used before: the items that it wrote are read
@@ -180,9 +184,16 @@ class Transactions:
     def execute(self, data: Document) -> Answer:
         """ExecuteTransaction: charged by the reads and writes of its statements."""
         call = self._call("ExecuteTransaction", is_strict=False, is_consistent=True, factor=_FACTOR)
-        if (refused := self._refusal(call, _statement_actions(data), self._execute, data)) is not None:
+        actions = _statement_actions(data)
+        if (refused := self._refusal(call, actions, self._execute, data)) is not None:
             return refused
-        return self._told(self._run(call, self._execute, data), data, call)
+        answer = self._run(call, self._execute, data)
+        if _is_cancelled(answer):
+            # MiniStack names a reason after its exception (recorded: radkawar/stackd 9dc356f,
+            # dynamodb/partiql_failure_metrics)
+            answer = (*answer[:2], _NAMED_AFTER_EXCEPTION.sub(rb"\1", answer[2]))
+        _count_failed_conditions(answer, actions, call.second)
+        return self._told(answer, data, call)
 
     def _run(self, call: MeteredCall, own: Handler, data: Document) -> Answer:
         with charging(call):
@@ -261,3 +272,14 @@ def _statement_actions(data: Document) -> list[Action]:
 
 def _is_cancelled(answer: Answer) -> bool:
     return answer[1].get("x-amzn-errortype") == "TransactionCanceledException"
+
+
+def _count_failed_conditions(answer: Answer, actions: list[Action], second: int) -> None:
+    """Count each condition for which a transaction is cancelled for its action's table."""
+    if not _is_cancelled(answer):
+        return
+    # of a transaction that is cancelled for an invalid statement, no actions are known
+    for (_, table, _, _), reason in zip(actions, json.loads(answer[2])["CancellationReasons"], strict=False):
+        if reason["Code"] == "ConditionalCheckFailed":
+            # two in a transaction count twice (recorded: radkawar/stackd 9dc356f, dynamodb/capacity_metrics)
+            meters_of(table).failed_conditions[second // 60] += 1

@@ -12,9 +12,10 @@ from typing import Any, Final
 from highwater.core import Dimension
 from highwater.core.throttles import ThrottleCause, ThrottleReason
 from highwater_lab.physics import QUANTA_PER_UNIT
+from highwater_lab.physics.partitions import hash_of
 from highwater_local import ministack
 from highwater_local.dynamodb.charges import Charge, consumed_capacity, read_units, write_units
-from highwater_local.dynamodb.meters import Refusal, TableMeters, hash_of
+from highwater_local.dynamodb.meters import Refusal, TableMeters
 from highwater_local.dynamodb.resources import key_schema
 from highwater_local.ministack import Answer, Document
 

@@ -20,6 +20,7 @@ from highwater_local.dynamodb.call import (
     Throttled,
     charging,
     held_back,
+    meters_of,
     page_charge,
     size_of,
     with_capacity,
@@ -166,6 +167,10 @@ def _fail_condition(own: Own, data: Document, old: Document | None, *more: Any) 
     if call is not None and call.table is not None and call.is_strict:
         # nothing is written, so no index is charged
         call.write(call.table, old, old)
+        if call.operation != "BatchExecuteStatement":
+            # nor is an INSERT of an item that is there counted (recorded: radkawar/stackd 9dc356f,
+            # dynamodb/partiql_failure_metrics)
+            meters_of(call.table).failed_conditions[call.second // 60] += 1
     return own(data, old, *more)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,12 +25,6 @@ _HEAT_SPLIT_MINUTES: Final = 10
 MINUTES_KEPT: Final = 15 * 24 * 60
 _MOST_KEYS: Final = 10_000
 _WHOLE: Final = 1_000_000
-
-
-def hash_of(key: object) -> int:
-    """Return the hash of a partition key's value."""
-    digest = hashlib.md5(str(key).encode(), usedforsecurity=False).digest()
-    return int.from_bytes(digest[:4], "big")
 
 
 class ThroughputMeter:
@@ -203,6 +196,7 @@ class TableMeters:
         begun: The second in which measuring began.
         published: The last minute published to CloudWatch.
         throttled_requests: Throttled requests, by minute and operation.
+        failed_conditions: Conditions of writes that failed, by minute.
         was_on_demand: Whether the table was ever on demand, or is being switched to it.
         has_returned: Whether it was ever switched to provisioned capacity, which takes longer the first time.
         switches: When switches to on-demand took effect or will, the table's creation included if it was on demand.
@@ -217,6 +211,7 @@ class TableMeters:
         self.published = second // 60 - 1
         self._resources: dict[str | None, _ResourceMeters] = {}
         self.throttled_requests: dict[int, dict[str, int]] = {}
+        self.failed_conditions: Counter[int] = Counter()
         self.was_on_demand = is_on_demand(table)
         self.has_returned = False
         self.switches = [second] if self.was_on_demand else []

@@ -40,6 +40,7 @@ from highwater_local.dynamodb.resources import (
 )
 from highwater_local.dynamodb.sizes import sizes_of
 from highwater_local.ministack import Answer, Document
+from highwater_local.unmodelled import say_staying
 
 # What UpdateTable changes of a table
 _CHANGEABLE: Final = (
@@ -279,6 +280,7 @@ class Tables:
         self._describe: Callable[[str], Document] = ministack.describe_table.replace(self.describe)
         self._create: Callable[[Document], Answer] = ministack.create_table.replace(self.create)
         self._delete: Callable[[Document], Answer] = ministack.delete_table.replace(self.delete)
+        ministack.update_time_to_live.wrap(self._update_time_to_live)
 
     def waiting(self) -> AbstractContextManager[None]:
         """Mark changes in a block as a service's: they are not rejected, but wait for changes in progress."""
@@ -359,6 +361,7 @@ class Tables:
         before = ministack.replica_regions(request.get("TableName"))
         answer = self._update_here(request, by_autoscaling=by_autoscaling)
         if answer[0] < 400 and not by_autoscaling:
+            self._say_staying(request, before)
             for region in ministack.replica_regions(request.get("TableName")):
                 with ministack.request_scope(ministack.get_account_id(), region):
                     table = ministack.find_table(request["TableName"])
@@ -368,6 +371,17 @@ class Tables:
                     elif table is not None:
                         self._pass_on(table, request)
         return answer
+
+    def _update_time_to_live(self, own: Callable[[Document], Answer], request: Document) -> Answer:
+        answer = own(request)
+        if answer[0] < 400:
+            self._say_staying(request, ministack.replica_regions(request.get("TableName")))
+        return answer
+
+    def _say_staying(self, request: Document, regions: list[str]) -> None:
+        # a service changes one region after another
+        if not self._waits.get():
+            say_staying(request, regions)
 
     def _pass_on(self, replica: Document, request: Document) -> None:
         """Change a replica as another region was changed.
