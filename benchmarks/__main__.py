@@ -75,20 +75,17 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
         "4 minutes",
         'ARGS="--first 100"',
     ),
-    "pulses": _module(
-        "pulses", "fleets that report their demand: coverage, lateness, shorter bursts", "20 minutes", _TRACES
+    "cells": _module(
+        "cells",
+        "how many traces, random days and batches the scaler serves worse than native target tracking, by world",
+        "an hour; goes on where it was stopped",
+        f'{_TRACES}, ARGS="--world burst --kind batch"',
     ),
-    "settings": _module(
-        "settings",
-        "what each setting of the scaler buys, beside its neutral value",
-        "15 minutes",
-        f'{_TRACES}, ARGS="--try direct:cautious_target_percent=65"',
-    ),
-    "constants": _module(
-        "constants",
-        "each constant of the scaler's rules at other values, and what all traces but one choose for that one",
-        "an hour or more",
-        f'{_TRACES}, ARGS="--noise 0.6 --constant NAME"',
+    "rent": _module(
+        "rent",
+        "what each stage and constant of the scaler buys, each switched off alone",
+        "an hour or more; goes on where it was stopped",
+        f'{_TRACES}, ARGS="--rule regret"',
     ),
     "alarm": _module(
         "fleet_alarm", "one alarm for the scaler's whole fleet in place of one a target", "3 minutes", _TRACES

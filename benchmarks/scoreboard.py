@@ -158,11 +158,16 @@ def _policies(trace: Trace) -> tuple[str, ...]:
     return (*POLICIES, boosted.NAME) if trace.file is None else POLICIES
 
 
-def score(traces: Sequence[Trace], processes: int) -> Scores:
-    """Simulate every policy under every trace, in so many *processes*."""
+def score(traces: Sequence[Trace], processes: int, only: Sequence[str] = ()) -> Scores:
+    """Simulate every policy under every trace, or *only* some and native target tracking, in so many *processes*."""
     with ProcessPoolExecutor(processes) as pool:
+        pairs = (
+            (trace, policy)
+            for trace in traces
+            for policy in (dict.fromkeys((BASE, *only)) if only else _policies(trace))
+        )
         # the longest traces first, so that no core idles at the end
-        work = sorted(((t, p) for t in traces for p in _policies(t)), key=lambda pair: -pair[0].days)
+        work = sorted(pairs, key=lambda pair: -pair[0].days)
         futures = [pool.submit(run, trace, policy) for trace, policy in work]
         return collect(futures, "scoring")
 
@@ -176,9 +181,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--out", type=Path, default=PAGE, help="page to write; its data and its folder pictures go beside it"
     )
+    parser.add_argument("--only", action="append", default=[], help="print this policy alone and write no page")
     options = parser.parse_args(arguments)
     began = time.monotonic()
-    traces = [*find_traces(options.traces), *([] if options.no_scenarios else _scenarios())]
+    traces = [*find_traces(options.traces), *([] if options.no_scenarios or options.only else _scenarios())]
     if not traces:
         print(
             f"scoreboard: no traffic in {options.traces}; give a folder of CSV files in the format of "
@@ -186,7 +192,11 @@ def main(arguments: Sequence[str]) -> int:
             file=sys.stderr,
         )
         return 2
-    scores = score(traces, options.processes)
+    scores = score(traces, options.processes, options.only)
+    if options.only:
+        for line in summary(options.only, serviceable(traces, scores), scores):
+            print(line)
+        return 0
     board = Board(traces, scores, serviceable(traces, scores), POLICIES, BASE)
     write_board(board, options.out)
     for line in summary(POLICIES, board.serviceable, scores):

@@ -24,7 +24,7 @@ from highwater_lab.policies.catalogue import find_policy
 from highwater_lab.policies.dynamodb import Native
 from highwater_lab.policies.highwater import HighwaterFloor, HighwaterFloorPulse, HighwaterScaler
 from highwater_lab.services.timing import PHASES, Timing
-from highwater_lab.simulation import TableSetup, simulate
+from highwater_lab.simulation import Run, TableSetup, simulate
 from highwater_lab.simulation.fleet import Pulses
 from highwater_lab.simulation.policy import Policy
 from highwater_lab.traffic import Traffic
@@ -157,21 +157,25 @@ _HIGHEST: Final[dict[str, Callable[[], Policy]]] = {
 def run(trace: Trace, key: str, policy: str, days: float) -> Score:
     """Simulate one policy over the first *days* of a trace in the world of that key."""
     world = next(world for world in WORLDS if world.key == key)
-    traffic = _first(load(trace), days)
+    done = simulate_in(world, make_setup(trace), first_days(load(trace), days), policy)
+    return score_of(trace, _key(world, policy), done)
+
+
+def simulate_in(world: World, setup: TableSetup, traffic: Traffic, policy: str) -> Run:
+    """Simulate one policy over a table's traffic in a world."""
     if world.noise and traffic.bin_seconds == 60:
         traffic = traffic.with_noise(world.noise, seed=world.seed)
     found = _HIGHEST[policy]() if world.is_on_highest and policy in _HIGHEST else find_policy(policy)
     if world.pulses is not None and isinstance(found, HighwaterScaler):
         found.pulses = world.pulses(traffic)
-    done = simulate(world.change(make_setup(trace)), traffic, found, timing=world.timing)
-    return score_of(trace, _key(world, policy), done)
+    return simulate(world.change(setup), traffic, found, timing=world.timing)
 
 
 def _key(world: World, policy: str) -> str:
     return f"{world.key}: {policy}"
 
 
-def _first(traffic: Traffic, days: float) -> Traffic:
+def first_days(traffic: Traffic, days: float) -> Traffic:
     """The first days of a traffic, or all of it."""
     bins = int(days * 86_400) // traffic.bin_seconds
     return replace(traffic, rates={stream: rates[:bins] for stream, rates in traffic.rates.items()}, counts=None)

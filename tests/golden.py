@@ -29,7 +29,6 @@ from highwater.core.scaler import (
     Mode,
     Observation,
     ScaledPlan,
-    ScalerSettings,
     SeenResource,
     SeenTable,
     SeenTarget,
@@ -184,7 +183,7 @@ def _review(chance: random.Random) -> str:
     boosted = {key: chance.randint(0, 300) for key in targets if chance.random() < 0.3}
     seen = SeenTable({None: resource}, targets, leases, boosted, chance.random() < 0.05)
     clock = Clock(int(NOW.timestamp()) // 60 + chance.randint(-1, 60), NOW)
-    return repr(review(ScaledPlan(table="orders", mode=mode, plan=plan), seen, clock, ScalerSettings(mode=mode)))
+    return repr(review(ScaledPlan(table="orders", mode=mode, plan=plan), seen, clock))
 
 
 def _grant(chance: random.Random) -> str:

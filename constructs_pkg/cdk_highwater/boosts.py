@@ -35,7 +35,7 @@ from highwater.core.names import (
     leases_parameter,
     pulses_parameter,
 )
-from highwater.core.scaler import Mode
+from highwater.core.scaler import Mode, ScalerSettings
 
 
 class BoostLeases(Construct):
@@ -269,7 +269,12 @@ class BoostCoordinator(Construct):
         if annotate(capacity, findings):
             id = f"Table-{id_within(self._stack, capacity.subject.construct)}"
             scaled = ScaledTable(
-                self, id, subject=capacity.subject, plan=capacity.plan, mode=Mode.BOOSTS, function=self._function
+                self,
+                id,
+                subject=capacity.subject,
+                plan=capacity.plan,
+                settings=ScalerSettings(mode=Mode.BOOSTS),
+                function=self._function,
             )
             scaled.serve_deploys(capacity)
 

@@ -33,7 +33,8 @@ from cdk_highwater.scaler_function import ScaledTable, ScalerFunction, scaled_na
 from cdk_highwater.subject import Subject, TableLike, refuse_other_than_tables, subject_of
 from highwater.core import Capacity, HighWaterMark, IndexCapacity, Plan, Window, check
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
-from highwater.core.scaler import Mode
+from highwater.core.scaler import Mode, ScalerSettings
+from highwater.core.scaler.settings import THROTTLE_PRICE_REQUESTS
 
 # the name is part of the names of parameters and the value of a metric dimension
 _LONGEST_NAME = 80
@@ -59,10 +60,13 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
         reserved_concurrency: Concurrent runs that Lambda keeps free for the function, 5 to 1,000, and does not exceed.
             Give 10 to 20 if functions of the account may use up its concurrency in the surge that the scaler is to
             meet. By default none.
+        throttle_price_requests: What it is worth to you that a unit is not throttled, in request units on demand, 0 to
+            1,000,000. The scaler spends no more on a table than its throttles are worth, and leaves a table that jumps
+            the more headroom the more they are worth. By default 100: 62.50 USD for a million write units.
 
     Raises:
         TypeError: If an argument is of another type than documented.
-        ValueError: If *reserved_concurrency* is out of range.
+        ValueError: If *reserved_concurrency* or *throttle_price_requests* is out of range.
 
     Example:
         ```python
@@ -80,11 +84,15 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
         tagged: TaggedTables | None = None,
         dry_run: bool = False,
         reserved_concurrency: int | None = None,
+        throttle_price_requests: int = THROTTLE_PRICE_REQUESTS,
     ) -> None:
         fix = "give TaggedTables(), or leave the argument out"
         require_or_none("tagged", tagged, TaggedTables, "a TaggedTables", fix)
         # a text such as "false" would count as true
         require("dry_run", dry_run, bool, "a bool", "give True or False")
+        fix = "give request units on demand, such as 100"
+        require("throttle_price_requests", throttle_price_requests, int, "a whole number", fix)
+        self._price = ScalerSettings(throttle_price_requests=throttle_price_requests).throttle_price_requests
         super().__init__(scope, id)
         self._stack = cdk.Stack.of(self)
         self._scaler_name = unique_name(self, most_characters=_LONGEST_NAME)
@@ -237,7 +245,8 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
     def _add_scaled_table(self, subject: Subject, plan: Plan, mode: Mode) -> ScaledTable:
         # the id depends on the table's path only, so that adding other tables does not change it
         id = f"Table-{id_within(self._stack, subject.construct)}"
-        return ScaledTable(self, id, subject=subject, plan=plan, mode=mode, function=self._function)
+        settings = ScalerSettings(mode=mode, throttle_price_requests=self._price)
+        return ScaledTable(self, id, subject=subject, plan=plan, settings=settings, function=self._function)
 
     def _run_every_minute(self) -> scheduler.CfnSchedule:
         role = role_for(

@@ -44,7 +44,7 @@ from highwater.core import Finding, Plan, Target
 from highwater.core.findings import conflict, error, is_whole, shown
 from highwater.core.limits import MAX_PLAN_BYTES
 from highwater.core.names import LOG_GROUPS_PREFIX, LONGEST_TABLE_IN_ALARM, TargetName, plan_parameter
-from highwater.core.scaler import Mode, ScaledPlan, alarm_threshold
+from highwater.core.scaler import ScaledPlan, ScalerSettings, alarm_threshold
 from highwater.core.scaler.plan import FINDER_TAG
 
 # a run for 2,500 tables takes less (benchmarks/scaler.py); another invocation continues with the remaining tables
@@ -176,12 +176,19 @@ class ScaledTable(Construct):
         id: Unique within *scope*, derived from the table only.
         subject: The table.
         plan: The plan for the table.
-        mode: Whether the scaler sets floors, capacity, or floors for boosts only.
+        settings: Whether the scaler sets floors, capacity, or floors for boosts only, and what a throttle is worth.
         function: The scaler's function, which receives permissions for the table.
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, subject: Subject, plan: Plan, mode: Mode, function: ScalerFunction
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        subject: Subject,
+        plan: Plan,
+        settings: ScalerSettings,
+        function: ScalerFunction,
     ) -> None:
         super().__init__(scope, id)
         self._stack = cdk.Stack.of(self)
@@ -189,11 +196,11 @@ class ScaledTable(Construct):
         subject = subject.seen_from(self._stack)
         own_region = self._other_region(subject.region)
         regions = [own_region, *(self._other_region(region) for region in subject.replica_regions())]
-        self._plans = {region: self._store_plan(subject, plan, mode, region) for region in regions}
+        self._plans = {region: self._store_plan(subject, plan, settings, region) for region in regions}
         for region in regions:
             function.allow_table(subject.arn if region == own_region else subject.arn_in(region), region)
         # an alarm must be in the region of its metric
-        if mode.follows_demand and self._is_same_region(subject.region, subject.stack.region):
+        if settings.mode.follows_demand and self._is_same_region(subject.region, subject.stack.region):
             is_here = own_region is None
             stack = self._stack if is_here else subject.stack
             parent = _alarms_of(subject, stack)
@@ -246,8 +253,17 @@ class ScaledTable(Construct):
         # an unresolved region counts as equal: the CDK allows such a stack no references to other regions
         return cdk.Token.is_unresolved(region) or cdk.Token.is_unresolved(other) or region == other
 
-    def _store_plan(self, subject: Subject, plan: Plan, mode: Mode, region: str | None) -> ssm.CfnParameter:
-        scaled = ScaledPlan(table=subject.name, mode=mode, plan=plan, region=region, scaler=self._function.name)
+    def _store_plan(
+        self, subject: Subject, plan: Plan, settings: ScalerSettings, region: str | None
+    ) -> ssm.CfnParameter:
+        scaled = ScaledPlan(
+            table=subject.name,
+            mode=settings.mode,
+            plan=plan,
+            region=region,
+            scaler=self._function.name,
+            throttle_price_requests=settings.throttle_price_requests,
+        )
         return ssm.CfnParameter(
             self,
             f"Plan{region or ''}",

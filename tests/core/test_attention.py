@@ -123,8 +123,8 @@ def test_a_day_and_a_little_is_observed_once_a_day() -> None:
     daily = next(minute for minute in minutes if is_daily_tick("orders", minute))
     at = datetime.fromtimestamp(daily * 60, UTC)
     assert minutes_to_observe(scaled(), clock(at)) == 1445
-    for mode in (Mode.FLOOR, Mode.DIRECT):
-        assert minutes_to_observe(scaled(mode=mode), clock(at + MINUTE)) == 480
+    assert minutes_to_observe(scaled(), clock(at + MINUTE)) == 480
+    assert minutes_to_observe(scaled(mode=Mode.DIRECT), clock(at + MINUTE)) == 1440
 
 
 def test_alarm_goes_off_above_97_percent_of_capacity() -> None:

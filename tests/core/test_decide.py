@@ -252,6 +252,53 @@ def test_capacity_above_its_ceiling_is_lowered_at_once_where_the_budget_allows()
     assert granted(400, steady(100, 1440), DIRECT, ceiling=300, budget=spent) == 400
 
 
+def day_before(now: datetime, spike: int, units: int = 600) -> list[int | None]:
+    """A day of 60 units/s, but for the minute that is *spike* minutes from now, a day ago."""
+    day: list[int | None] = [60 * 60] * 1440
+    first = (int(now.timestamp()) - 160) // 60 - 1440
+    day[minute_of(now) + spike - 1440 - first] = units * 60
+    return day
+
+
+def test_half_of_yesterdays_next_minutes_is_ready_in_direct_mode() -> None:
+    decision = decide(DIRECT, state(64), seen(day_before(NOW, 10)), now=NOW)
+    assert decision.granted == 300
+    assert decision.reason == "yesterday's next minutes: 600 units/s at 200 %"
+    assert decide(FLOOR, state(64), seen(day_before(NOW, 10)), now=NOW).wanted == 60
+
+
+@pytest.mark.parametrize(
+    ("minute", "minutes"),
+    [
+        pytest.param(3, 18, id="until help comes"),
+        pytest.param(57, 18, id="as long as nothing is lowered"),
+        pytest.param(58, 60, id="through the next hour, where capacity may go down"),
+    ],
+)
+def test_yesterday_is_looked_at_until_help_comes_or_for_the_next_hour(minute: int, minutes: int) -> None:
+    now = NOW.replace(minute=minute)
+    for spike, wanted in ((minutes - 1, 300), (minutes, 60)):
+        assert decide(DIRECT, state(64), seen(day_before(now, spike), now=now), now=now).wanted == wanted
+
+
+@pytest.mark.parametrize(
+    ("newest_in", "waiting", "first", "last"),
+    [
+        pytest.param(-1, 2, 2, 17, id="whatever is still to come"),
+        # the day before them is known for a little longer than now
+        pytest.param(-120, 0, 0, 77, id="an hour further where data are two hours old"),
+        pytest.param(5, 2, 2, 17, id="as far by a clock that is behind"),
+    ],
+)
+def test_yesterday_is_looked_at_from_now_on(newest_in: int, waiting: int, first: int, last: int) -> None:
+    for spike, wanted in ((last, 300), (last + 1, 60)):
+        day: list[int | None] = [60 * 60] * (1440 + waiting)
+        day[first + spike] = 600 * 60
+        day[1440:] = [None] * waiting
+        seen_then = Observation.of(minute_of(NOW) + newest_in, day, [0] * len(day))
+        assert decide(DIRECT, state(64), seen_then, now=NOW).wanted == wanted
+
+
 def test_increase_and_decrease_never_go_in_one_call() -> None:
     read = TargetState(index=None, dimension=Dimension.READ, current=400, baseline=10, ceiling=9_000)
     raised = decide(DIRECT, state(100), steady(194, 1440, now=LATE), now=LATE)

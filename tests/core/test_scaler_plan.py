@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from highwater.core import Capacity, HighWaterMark, IndexCapacity, Plan
-from highwater.core.scaler import Mode, ScaledPlan
+from highwater.core.scaler import Mode, ScaledPlan, ScalerSettings
 from highwater.core.scaler.plan import plan_of_tags
 
 PLAN = Plan(read=Capacity.fixed(7), write=Capacity.autoscaled(min_capacity=12, max_capacity=400))
@@ -22,6 +22,18 @@ def test_plan_is_read_back_from_its_parameter(region: str | None, parameter: str
     scaled = ScaledPlan(table="orders", mode=Mode.DIRECT, plan=PLAN, region=region, scaler="Prod-Scaler")
     assert (scaled.parameter, scaled.label) == (parameter, label)
     assert ScaledPlan.from_parameter(scaled.parameter, scaled.to_json()) == scaled
+
+
+def test_price_of_a_throttled_unit_is_told_where_it_is_not_the_usual_one() -> None:
+    usual = ScaledPlan(table="orders", mode=Mode.FLOOR, plan=PLAN)
+    dear = ScaledPlan(table="orders", mode=Mode.FLOOR, plan=PLAN, throttle_price_requests=1_430)
+    assert "throttle_price" not in usual.to_json()
+    read = ScaledPlan.from_parameter("/highwater/plans/orders/orders", dear.to_json())
+    assert read.settings == ScalerSettings(mode=Mode.FLOOR, throttle_price_requests=1_430)
+    wrong = dear.to_json().replace("1430", "-3")
+    message = r"\AValueError: throttle_price_requests must be from 0 to 1,000,000, got -3\Z"
+    with pytest.raises(ValueError, match=message):
+        ScaledPlan.from_parameter("/highwater/plans/orders/orders", wrong)
 
 
 def test_indexes_that_the_table_has_follow_it() -> None:

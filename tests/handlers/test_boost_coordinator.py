@@ -293,7 +293,7 @@ def test_scaler_that_follows_demand_adds_boosts_to_it_and_grants_what_is_left() 
 
 def test_table_in_direct_mode_is_boosted_by_its_capacity() -> None:
     world = World(Mode.DIRECT)
-    world.stage.wait_for_minute(52)
+    world.stage.wait_for_minute(56)
     world.ask(minutes=3)
     assert world.stage.capacity("orders") == Units(7, 112)
     assert world.ask("status")["is_ready"]

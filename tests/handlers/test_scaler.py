@@ -47,12 +47,12 @@ def test_surge_raises_the_floor_holds_it_and_lets_it_fall_to_the_plan(stage: Sta
     assert stage.bounds(orders) == Bounds(70, 400), "30 x 98 units in a minute at 70 %"
     assert stage.capacity("orders") == Units(7, 70)
     assert [(d["target"], d["current"], d["granted"]) for d in answer.decisions] == [("table write", 12, 70)]
-    reason = "peak of 49 units/s in the last 14 minutes at 70 %, cautious after 1 jump"
+    reason = "peak of 49 units/s in the last 6 minutes at 70 %, cautious after 1 jump"
     assert answer.decisions[0]["reason"] == reason
     stage.advance(20 * MINUTE)
     stage.run("orders")
     assert stage.bounds(orders) == Bounds(70, 400), "the hour is paid for"
-    stage.wait_for_minute(51)
+    stage.wait_for_minute(58)
     stage.run("orders")
     assert stage.bounds(orders) == PLANNED
 
@@ -163,10 +163,10 @@ def test_floors_reach_their_plan_without_alarms_and_without_metrics(
 
 def test_direct_mode_sets_both_dimensions_in_one_call(stage: Stage) -> None:
     clicks = stage.table("clicks", mode=Mode.DIRECT, units=(7, 3))
-    stage.consume(replace(clicks, dimension=Dimension.READ), 38)
-    stage.consume(clicks, 95)
+    stage.consume(replace(clicks, dimension=Dimension.READ), 58)
+    stage.consume(clicks, 97)
     outcome = stage.run("clicks")
-    assert stage.capacity("clicks") == Units(38, 95)
+    assert stage.capacity("clicks") == Units(60, 100)
     assert stage.wire.operations.count("UpdateTable") == 1
     assert outcome.counts["CapacitiesSet"] == 1
 

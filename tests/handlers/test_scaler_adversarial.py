@@ -144,7 +144,7 @@ def _with_spent_decreases(stage: Stage) -> None:
     stage.wait_for_minute(6)
     for units in (80, 70, 60, 50):
         stage.provision("orders", Units(7, units))
-    stage.wait_for_minute(51)
+    stage.wait_for_minute(58)
 
 
 def test_used_up_decreases_leave_capacity_and_are_told(stage: Stage) -> None:
@@ -159,7 +159,7 @@ def test_used_up_decreases_leave_capacity_and_are_told(stage: Stage) -> None:
 def test_decrease_that_dynamodb_refuses_fails_no_table(stage: Stage) -> None:
     """Somebody lowered it since the scaler looked; the next run looks again."""
     orders = stage.table("orders", mode=Mode.DIRECT, units=(7, 90))
-    stage.wait_for_minute(51)
+    stage.wait_for_minute(58)
     stage.wire.fault = at(
         1, lambda _: stage.account.tables[orders.table].use_up_decreases(stage.account.now), "UpdateTable"
     )
@@ -205,7 +205,7 @@ def test_run_that_waited_does_not_lower_what_a_later_one_raised(stage: Stage) ->
 
 def test_capacity_that_was_raised_since_a_run_looked_stays(stage: Stage) -> None:
     stage.table("orders", mode=Mode.DIRECT, units=(7, 90))
-    stage.wait_for_minute(52)
+    stage.wait_for_minute(58)
 
     def another_run(call: Any) -> Any:
         answer = call.send()

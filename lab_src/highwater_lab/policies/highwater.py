@@ -19,7 +19,6 @@ from highwater.core.scaler import (
     Mode,
     Observation,
     ScaledPlan,
-    ScalerSettings,
     SeenResource,
     SeenTable,
     SeenTarget,
@@ -58,7 +57,6 @@ class HighwaterScaler(Policy, ABC):
 
     Args:
         scaled: The table's plan. By default a plan with the bounds of the simulated table's setup.
-        settings: The settings for sizing targets. By default those of the mode.
         pulses: How the fleet sends pulses. By default as the class says.
         tracking_percent: The target utilization of target tracking in FLOOR mode, in percent. By default 90.
     """
@@ -72,7 +70,6 @@ class HighwaterScaler(Policy, ABC):
     def __init__(
         self,
         scaled: ScaledPlan | None = None,
-        settings: ScalerSettings | None = None,
         pulses: Pulses | None = None,
         tracking_percent: int | None = None,
     ) -> None:
@@ -88,7 +85,6 @@ class HighwaterScaler(Policy, ABC):
         # the targets whose alarm is in ALARM, and whether one that has just gone there is why the policy runs
         self._in_alarm: frozenset[PolicyTarget] = frozenset()
         self._is_rung = False
-        self._settings = settings
         # threshold of each target's alarm in units consumed in a minute; empty until the first turn
         self._thresholds: dict[PolicyTarget, int] = {}
         self._metrics_requested = 0
@@ -117,7 +113,7 @@ class HighwaterScaler(Policy, ABC):
         clock = Clock(seen.now // 60, datetime.fromtimestamp(seen.now, UTC))
         due = self._due(self._scaled, seen, clock)
         if due:
-            reviewed = review(self._scaled, self._table(self._scaled, due, seen, clock), clock, self._settings)
+            reviewed = review(self._scaled, self._table(self._scaled, due, seen, clock), clock)
             self._apply(reviewed, calls)
             for each in reviewed.targets:
                 self._follow(_target(seen, *each.decision.key), each.alarm_threshold)

@@ -16,7 +16,7 @@ from highwater.core.plan.zones import MINUTES_PER_DAY
 from highwater.core.scaler.burst import has_spikes
 from highwater.core.scaler.inputs import Clock, Observation, SeenResource
 from highwater.core.scaler.plan import ScaledPlan
-from highwater.core.scaler.settings import LOWERED_FROM_MINUTE, OBSERVED_MINUTES
+from highwater.core.scaler.settings import JUMP_MINUTES, LOWERED_FROM_MINUTE, Mode
 from highwater.core.schedule.bounds import has_changed
 
 FULL_TICK_MINUTES: Final = 5
@@ -110,8 +110,13 @@ def _is_boosted_anew(leases: Sequence[Lease], target: Target, at: datetime) -> b
 
 
 def minutes_to_observe(scaled: ScaledPlan, clock: Clock) -> int:
-    """How many minutes of consumption a table's targets are looked at with: a day and a little at its daily tick."""
-    return MINUTES_PER_DAY + _PENDING_MINUTES if is_daily_tick(scaled.table, clock.turn_minute) else OBSERVED_MINUTES
+    """How many minutes of consumption a table's targets are looked at with: a day and a little at its daily tick.
+
+    As far as jumps are counted, and a day in DIRECT mode, which prepares for what came a day ago.
+    """
+    if is_daily_tick(scaled.table, clock.turn_minute):
+        return MINUTES_PER_DAY + _PENDING_MINUTES
+    return MINUTES_PER_DAY if scaled.mode is Mode.DIRECT else JUMP_MINUTES
 
 
 def needs_throttles(

@@ -12,7 +12,7 @@ from highwater.core.checks import errors_of
 from highwater.core.names import names_of_parameter, plan_parameter, table_label
 from highwater.core.plan.capacity import Capacity, HighWaterMark
 from highwater.core.plan.plan import Plan
-from highwater.core.scaler.settings import Mode
+from highwater.core.scaler.settings import THROTTLE_PRICE_REQUESTS, Mode, ScalerSettings
 from highwater.core.schedule.bounds import require_bounds
 from highwater.core.units import Dimension
 
@@ -31,6 +31,7 @@ class ScaledPlan:
         scaler: The name of the scaler that looks after the table; empty where tags on the table chose it.
         is_released: Whether the scaler no longer looks after the table; CloudFormation is about to delete the plan.
         is_tagged: Whether tags on the table chose it. Its plan then lists no indexes: they follow the table.
+        throttle_price_requests: What it is worth that a unit is not throttled, as `ScalerSettings` has it.
     """
 
     table: str
@@ -40,6 +41,12 @@ class ScaledPlan:
     scaler: str = ""
     is_released: bool = False
     is_tagged: bool = False
+    throttle_price_requests: int = THROTTLE_PRICE_REQUESTS
+
+    @property
+    def settings(self) -> ScalerSettings:
+        """How the scaler sizes the table's targets."""
+        return ScalerSettings(mode=self.mode, throttle_price_requests=self.throttle_price_requests)
 
     @property
     def label(self) -> str:
@@ -53,7 +60,9 @@ class ScaledPlan:
 
     def to_json(self) -> str:
         """The parameter's value: one line of JSON."""
-        return f'{{"mode":"{self.mode}","plan":{self.plan.to_json()}}}'
+        price = self.throttle_price_requests
+        told = "" if price == THROTTLE_PRICE_REQUESTS else f'"throttle_price_requests":{price},'
+        return f'{{"mode":"{self.mode}",{told}"plan":{self.plan.to_json()}}}'
 
     @classmethod
     def from_parameter(cls, name: str, value: str) -> ScaledPlan:
@@ -66,6 +75,7 @@ class ScaledPlan:
         try:
             scaled = cls._parsed(name, value)
             require_bounds(scaled.plan.targets())
+            scaled.settings  # noqa: B018 - which refuses a price out of range
         except Exception as error:  # a parameter may hold anything
             message = f"{type(error).__name__}: {error}"
             raise ValueError(message) from error
@@ -82,6 +92,7 @@ class ScaledPlan:
             region=region,
             scaler=scaler,
             is_released=bool(document.get("released")),
+            throttle_price_requests=document.get("throttle_price_requests", THROTTLE_PRICE_REQUESTS),
         )
 
     def with_indexes(self, names: Iterable[str]) -> ScaledPlan:

@@ -28,8 +28,8 @@ class Mode(StrEnum):
 # In this minute of the hour every table has a tick that lowers. Two minutes are enough for the run, for a change of
 # capacity, which takes seconds, and for auto scaling, which takes half a minute (docs/decisions/0030).
 LOWERED_FROM_MINUTE: Final = 58
-# How far back a turn looks: jumps and drains of the burst bucket are counted over so many minutes.
-OBSERVED_MINUTES: Final = 8 * 60
+# How far back jumps are counted.
+JUMP_MINUTES: Final = 8 * 60
 # What it is worth that a unit is not throttled, in request units on demand: docs/decisions/0038.
 THROTTLE_PRICE_REQUESTS: Final = 100
 

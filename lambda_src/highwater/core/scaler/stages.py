@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Final, TypeAlias
 
 from highwater.core.bucket import BELIEVED_SECONDS
+from highwater.core.plan.zones import MINUTES_PER_DAY
 from highwater.core.scaler.burst import (
     CAPACITY_MINUTES,
     capacity_for_spikes,
@@ -33,7 +34,7 @@ from highwater.core.scaler.decision import Decision, Limit, LimitCode
 from highwater.core.scaler.demand import demand_by_minute, peak
 from highwater.core.scaler.fleet import FleetDemand, fleet_demand, help_seconds
 from highwater.core.scaler.inputs import Observation, TargetState
-from highwater.core.scaler.settings import LOWERED_FROM_MINUTE, OBSERVED_MINUTES, Mode, ScalerSettings
+from highwater.core.scaler.settings import JUMP_MINUTES, LOWERED_FROM_MINUTE, Mode, ScalerSettings
 from highwater.core.tracking import NATIVE_TARGET_PERCENT
 
 # For how many minutes a peak counts: without pulses, where the table jumps often, and with pulses.
@@ -48,6 +49,9 @@ _TOLERANCE_PERCENT: Final = 3
 _JUMP_PERCENT: Final = 160
 # Headroom is for tables that jump now and then. One that jumps more often, once an hour say, has its peaks held longer.
 _MOST_JUMPS: Final = 4
+# How far ahead yesterday is looked at: until help comes. So much of its demand is left to the burst bucket.
+_SOON_MINUTES: Final = 18
+_YESTERDAY_PERCENT: Final = 200
 # Throttles may be retries of few requests, and a client may count wrongly: at most so many times what was consumed, and
 # for a table that was idle so many units per second.
 _STEP_TIMES: Final = 20
@@ -66,7 +70,7 @@ _MINUTE: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
-class Situation:
+class Facts:
     """All that a stage may look at.
 
     Attributes:
@@ -96,7 +100,7 @@ class Situation:
     @cached_property
     def jumps(self) -> int:
         """How often consumption jumped in the last eight hours."""
-        return self.seen.known_units.count_jumps(OBSERVED_MINUTES, _JUMP_PERCENT)
+        return self.seen.known_units.count_jumps(JUMP_MINUTES, _JUMP_PERCENT)
 
     @cached_property
     def step_units(self) -> int:
@@ -159,22 +163,22 @@ class Answer:
             self.limits.append(Limit(code, self.units, units, sentence))
             self.units = units
 
-    def keep_current(self, at: Situation, code: LimitCode, sentence: str) -> None:
+    def keep_current(self, at: Facts, code: LimitCode, sentence: str) -> None:
         """Lower nothing; what is kept may be for boosts that have ended."""
         self.become(max(self.units, at.state.current), code, sentence)
         self.boosted = max(self.boosted, min(self.units - self.without_boosts, at.state.boosted or 0))
 
 
-Stage: TypeAlias = Callable[[Answer, Situation], None]
+Stage: TypeAlias = Callable[[Answer, Facts], None]
 
 
-def ask_for_plan(answer: Answer, at: Situation) -> None:
+def ask_for_plan(answer: Answer, at: Facts) -> None:
     """Where demand is left to target tracking, ask for the plan's floor."""
     if not at.settings.mode.follows_demand:
         answer.ask(at.state.baseline, "the plan's floor")
 
 
-def hold_peak(answer: Answer, at: Situation) -> None:
+def hold_peak(answer: Answer, at: Facts) -> None:
     """Hold the highest demand of the last half hour, or hour where the table jumps often, and back to minute 58.
 
     A spike is left to the burst bucket if it came before and the bucket serves it. What DIRECT mode raises leaves a
@@ -191,7 +195,7 @@ def hold_peak(answer: Answer, at: Situation) -> None:
     answer.ask(units, f"{reason}, after {at.jumps} jumps" if is_frequent else reason)
 
 
-def leave_headroom(answer: Answer, at: Situation) -> None:
+def leave_headroom(answer: Answer, at: Facts) -> None:
     """Leave room for the next jump of a table that jumped lately, or of which less than an hour is known.
 
     Headroom stays for the rest of an hour, as it is paid for; it is not bought for a peak that is over.
@@ -212,7 +216,24 @@ def leave_headroom(answer: Answer, at: Situation) -> None:
         answer.ask(-(-average * 100 // percent), reason)
 
 
-def hold_busiest_minutes(answer: Answer, at: Situation) -> None:
+def meet_yesterday(answer: Answer, at: Facts) -> None:
+    """In DIRECT mode, have half of what the coming minutes brought a day ago; in minute 58, of what the hour brought.
+
+    If it comes again, the burst bucket serves the other half for five minutes, and its own datapoints raise capacity
+    within four.
+    """
+    if at.is_pulsed or at.settings.mode is not Mode.DIRECT or len(at.demand) < MINUTES_PER_DAY or at.seen.is_empty:
+        return
+    # a day before the newest minute that is known is some minutes earlier than a day before now
+    since_newest = min(max(0, at.seen.age(at.now) // _MINUTE - at.seen.pending_minutes), _HOUR_MINUTES)
+    ahead = since_newest + (_HOUR_MINUTES if at.now.minute >= LOWERED_FROM_MINUTE else _SOON_MINUTES)
+    start = len(at.demand) - MINUTES_PER_DAY
+    highest = max(filter(None, at.demand[start : start + ahead]), default=0)
+    reason = f"yesterday's next minutes: {-(-highest // 60):,} units/s at {_YESTERDAY_PERCENT} %"
+    answer.ask(per_second(highest, _YESTERDAY_PERCENT), reason)
+
+
+def hold_busiest_minutes(answer: Answer, at: Facts) -> None:
     """For a fleet with pulses: hold the highest average of ten minutes, and what serves the peaks above it by burst.
 
     Pulses tell of the next surge within seconds, so there is neither headroom nor a longer hold. Spikes that come again
@@ -232,7 +253,7 @@ def hold_busiest_minutes(answer: Answer, at: Situation) -> None:
     answer.ask(units, f"{reason}, and peaks above them with {burst} s of burst" if units > average + 1 else reason)
 
 
-def meet_surge(answer: Answer, at: Situation) -> None:
+def meet_surge(answer: Answer, at: Facts) -> None:
     """Raise to what the fleet asks for now, where the burst bucket would not last until help is there."""
     fleet = at.fleet
     if fleet is None or at.bucket_lasts(fleet):
@@ -244,14 +265,14 @@ def meet_surge(answer: Answer, at: Situation) -> None:
     answer.become(max(answer.units, -(-asked // _RAISED_TARGET_PERCENT)), LimitCode.BUCKET, sentence)
 
 
-def limit_step(answer: Answer, at: Situation) -> None:
+def limit_step(answer: Answer, at: Facts) -> None:
     """Ask for at most twenty times what was consumed."""
     if at.settings.mode.follows_demand:
         sentence = f"at most {_STEP_TIMES} times what was consumed"
         answer.become(min(answer.units, at.step_units), LimitCode.STEP, sentence)
 
 
-def rest_on_bucket(answer: Answer, at: Situation) -> None:
+def rest_on_bucket(answer: Answer, at: Facts) -> None:
     """Raise nothing above the last hour's average while the burst bucket lasts.
 
     Less than the average would empty it in the end, and the raise that is then necessary is larger.
@@ -266,7 +287,7 @@ def rest_on_bucket(answer: Answer, at: Situation) -> None:
         answer.become(min(answer.units, not_above), LimitCode.BUCKET, sentence)
 
 
-def keep_what_lasts(answer: Answer, at: Situation) -> None:
+def keep_what_lasts(answer: Answer, at: Facts) -> None:
     """Lower only as far as the burst bucket outlasts what the fleet asks for now."""
     fleet = at.fleet
     if fleet is None:
@@ -281,7 +302,7 @@ def keep_what_lasts(answer: Answer, at: Situation) -> None:
     answer.become(max(answer.units, least), LimitCode.BUCKET, sentence)
 
 
-def regret(answer: Answer, at: Situation) -> None:
+def regret(answer: Answer, at: Facts) -> None:
     """Grant no more than is worth its price, where the last day cost more than target tracking and than it is worth.
 
     A surge that pulses tell of, that would empty the bucket and is unlike the last spikes, is not what was regretted.
@@ -309,7 +330,7 @@ def regret(answer: Answer, at: Situation) -> None:
     answer.become(min(answer.units, most), LimitCode.REGRET, sentence)
 
 
-def tolerate(answer: Answer, at: Situation) -> None:
+def tolerate(answer: Answer, at: Facts) -> None:
     """Leave a value that would fall by little; one that falls to the plan's own floor falls all the way."""
     current = at.state.current_without_boosts
     # one unit more is tolerated, as both are rounded
@@ -318,7 +339,7 @@ def tolerate(answer: Answer, at: Situation) -> None:
         answer.become(max(answer.units, current), LimitCode.TOLERANCE, sentence)
 
 
-def keep_on_missing_data(answer: Answer, at: Situation) -> None:
+def keep_on_missing_data(answer: Answer, at: Facts) -> None:
     """Lower nothing without fresh data, as missing data is not zero."""
     current = at.state.current_without_boosts
     missing = _missing_data(at)
@@ -326,12 +347,12 @@ def keep_on_missing_data(answer: Answer, at: Situation) -> None:
         answer.become(max(answer.units, current), LimitCode.MISSING_DATA, missing)
 
 
-def keep_plan(answer: Answer, at: Situation) -> None:
+def keep_plan(answer: Answer, at: Facts) -> None:
     """Never go below the plan's floor."""
     answer.become(max(answer.units, at.state.baseline), LimitCode.BASELINE, "the plan's floor")
 
 
-def add_boosts(answer: Answer, at: Situation) -> None:
+def add_boosts(answer: Answer, at: Facts) -> None:
     """Add what live boosts ask for, from the room that the plan leaves to them alone; lower nothing without leases."""
     state = at.state
     answer.without_boosts = state.clamped(answer.units)
@@ -345,7 +366,7 @@ def add_boosts(answer: Answer, at: Situation) -> None:
         answer.become(max(answer.units, state.current), LimitCode.MISSING_DATA, sentence)
 
 
-def stay_below_ceiling(answer: Answer, at: Situation) -> None:
+def stay_below_ceiling(answer: Answer, at: Facts) -> None:
     """Never go above ceiling and quota, nor below one unit."""
     ceiling = max(at.state.ceiling, at.state.ceiling_with_boosts)
     answer.become(min(answer.units, ceiling), LimitCode.CEILING, "the plan's ceiling")
@@ -355,7 +376,7 @@ def stay_below_ceiling(answer: Answer, at: Situation) -> None:
     answer.boosted = answer.units - answer.without_boosts
 
 
-def keep_paid_hour(answer: Answer, at: Situation) -> None:
+def keep_paid_hour(answer: Answer, at: Facts) -> None:
     """In DIRECT mode, lower only late in an hour, which is billed at its highest value, and if a decrease is left.
 
     Capacity above its ceiling is lowered at any minute. A decrease that DynamoDB refuses is the one case of capacity
@@ -379,6 +400,7 @@ STAGES: Final[tuple[Stage, ...]] = (
     ask_for_plan,
     hold_peak,
     leave_headroom,
+    meet_yesterday,
     hold_busiest_minutes,
     meet_surge,
     limit_step,
@@ -412,7 +434,7 @@ def decide(
     """
     if fleet is None and settings.mode.follows_demand:
         fleet = fleet_demand(seen, capacity_units=state.capacity_units, last_increase=state.last_increase)
-    at = Situation(settings, state, seen, fleet, now.astimezone(UTC))
+    at = Facts(settings, state, seen, fleet, now.astimezone(UTC))
     answer = Answer()
     for stage in STAGES:
         stage(answer, at)
@@ -435,7 +457,7 @@ def per_second(units_per_minute: int, percent: int = 100) -> int:
     return -(-units_per_minute * 100 // (60 * percent))
 
 
-def _capacity_for_peak(at: Situation, minutes: int, percent: int) -> tuple[int, str]:
+def _capacity_for_peak(at: Facts, minutes: int, percent: int) -> tuple[int, str]:
     """Capacity of which the highest demand of the last known *minutes* is *percent*, and the reason in a sentence."""
     # throttles of a minute may be known before its consumption is
     highest = peak(at.demand, minutes + at.seen.pending_minutes)
@@ -444,7 +466,7 @@ def _capacity_for_peak(at: Situation, minutes: int, percent: int) -> tuple[int, 
     return per_second(highest, percent), reason if percent == 100 else f"{reason} at {percent} %"
 
 
-def _capacity_for_window(at: Situation, minutes: int, percent: int = 100) -> tuple[int, str]:
+def _capacity_for_window(at: Facts, minutes: int, percent: int = 100) -> tuple[int, str]:
     """Capacity for the last known *minutes*: for their peak, or for what remains where the burst bucket serves it.
 
     The bucket serves a spike that came before and was over soon, if the table has shown so much burst and throttles
@@ -462,7 +484,7 @@ def _capacity_for_window(at: Situation, minutes: int, percent: int = 100) -> tup
     return units, reason if units == at_peak else f"spikes of the last hour, served with {burst} s of burst"
 
 
-def _missing_data(at: Situation) -> str | None:
+def _missing_data(at: Facts) -> str | None:
     """Why too little is known to lower anything, in a sentence; `None` where enough is.
 
     CloudWatch now and then has no datapoint for an idle minute (recorded: radkawar/stackd 9dc356f,
@@ -484,7 +506,7 @@ def _missing_data(at: Situation) -> str | None:
     return None
 
 
-def _lowered_to(answer: Answer, at: Situation) -> int | None:
+def _lowered_to(answer: Answer, at: Facts) -> int | None:
     """In FLOOR mode, the capacity to lower to at once; `None` to leave that to auto scaling, 15 minutes later.
 
     As in DIRECT mode it is lowered at the end of an hour only, where that is worth one of the day's decreases, and

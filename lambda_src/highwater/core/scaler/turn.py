@@ -19,7 +19,7 @@ from highwater.core.scaler.fleet import FleetDemand, fleet_demand, help_seconds
 from highwater.core.scaler.inputs import Clock, SeenResource, SeenTable, SeenTarget, TargetState
 from highwater.core.scaler.on_demand import on_demand_percent
 from highwater.core.scaler.plan import ScaledPlan
-from highwater.core.scaler.settings import Mode, ScalerSettings
+from highwater.core.scaler.settings import Mode
 from highwater.core.scaler.stages import decide
 from highwater.core.schedule.bounds import Bounds, bounds_at
 from highwater.core.units import Dimension, Units
@@ -110,16 +110,14 @@ class TableReview:
                 yield index, wanted
 
 
-def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSettings | None = None) -> TableReview:
+def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock) -> TableReview:
     """Decide for every target in *seen*; pure.
 
     Args:
         scaled: The table's plan and what is moved.
         seen: What AWS knows of the table and of the targets that are due.
         clock: The times of the turn.
-        settings: How targets are sized. By default as the scaler's mode has it.
     """
-    settings = settings or ScalerSettings(mode=scaled.mode)
     reviewed: list[TargetReview] = []
     skips: list[Skip] = []
     for index, *targets in scaled.plan.resources():
@@ -139,7 +137,6 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
         fleets = [_fleet(scaled.mode, target, resource, seen.targets[target.key]) for target in kept]
         decided = [
             _decide(
-                settings,
                 scaled,
                 target,
                 planned,
@@ -195,7 +192,6 @@ def _reason_to_skip(mode: Mode, resource: SeenResource, target: SeenTarget) -> S
 
 
 def _decide(
-    settings: ScalerSettings,
     scaled: ScaledPlan,
     target: Target,
     planned: Bounds,
@@ -226,7 +222,7 @@ def _decide(
         lacks_leases=seen.lacks_leases,
         patience=clock.patience,
     )
-    return decide(settings, state, looked.observation, now=clock.now, fleet=fleet)
+    return decide(scaled.settings, state, looked.observation, now=clock.now, fleet=fleet)
 
 
 def _fleet(mode: Mode, target: Target, resource: SeenResource, looked: SeenTarget) -> FleetDemand | None:
