@@ -130,6 +130,7 @@ def test_a_day_and_a_little_is_observed_once_a_day() -> None:
 def test_alarm_goes_off_above_97_percent_of_capacity() -> None:
     assert alarm_threshold(100) == 5_820
     assert alarm_threshold(1) == 58
+    assert alarm_threshold(100, is_covered=True) == 6_600
 
 
 def _needs(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from highwater.core import Bounds, Capacity, DecreaseBudget, Dimension, Plan, Units, Window
-from highwater.core.pulses import Slots
+from highwater.core.pulses import Slots, slot_at
 from highwater.core.scaler import (
     Clock,
     LimitCode,
@@ -168,6 +168,20 @@ def test_floor_that_is_registered_is_the_current_value_and_not_the_capacity() ->
 def test_alarm_is_set_by_the_capacity_of_its_own_dimension() -> None:
     read, write = reviewed({WRITE: looked(20), READ: looked(20)}, capacity=(80, 300)).targets
     assert (read.alarm_threshold, write.alarm_threshold) == (80 * 60 * 97 // 100, 300 * 60 * 97 // 100)
+
+
+def test_alarm_of_a_fleet_that_tells_what_it_asks_for_is_above_capacity_unless_it_throttles() -> None:
+    told = Slots(slot_at(NOW) - 1, (200,) * 90, (0,) * 90)
+    few = Slots(slot_at(NOW) - 1, (20,) * 90, (0,) * 90)
+    calm = looked(20)
+    throttled = replace(calm.observation, throttled_units=(0,) * 480 + (3,) + (0,) * 19)
+    thresholds = [
+        reviewed({WRITE: replace(calm, observation=replace(seen, pulses=pulses))}, capacity=(7, 300))
+        .targets[0]
+        .alarm_threshold
+        for seen, pulses in ((calm.observation, told), (calm.observation, few), (throttled, told))
+    ]
+    assert thresholds == [300 * 60 * 110 // 100, 300 * 60 * 97 // 100, 300 * 60 * 97 // 100]
 
 
 def test_review_tells_its_table_and_the_time_of_its_turn() -> None:

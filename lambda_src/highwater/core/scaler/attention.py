@@ -26,14 +26,19 @@ THROTTLE_MINUTES: Final = 30
 OTHER_SCALERS_MINUTES: Final = 60
 _HOUR_MINUTES: Final = 60
 _ALARM_PERCENT: Final = 97
+_COVERED_ALARM_PERCENT: Final = 110
 _MINUTE: Final = timedelta(minutes=1)
 # The newest minutes of a day may have no datapoint yet, so a whole day needs some more.
 _PENDING_MINUTES: Final = 5
 
 
-def alarm_threshold(capacity_units: int) -> int:
-    """Units consumed in a minute above which a target's alarm goes off: 97 % of its capacity in units per second."""
-    return capacity_units * 60 * _ALARM_PERCENT // 100
+def alarm_threshold(capacity_units: int, *, is_covered: bool = False) -> int:
+    """Units consumed in a minute above which a target's alarm goes off: 97 % of its capacity in units per second.
+
+    While the fleet's pulses cover the target (*is_covered*) they ask for help long before, and minutes a little above
+    capacity are left to the burst bucket. Then it is 110 %, should the fleet fall silent in a surge.
+    """
+    return capacity_units * 60 * (_COVERED_ALARM_PERCENT if is_covered else _ALARM_PERCENT) // 100
 
 
 def follows_closely(threshold: int, wanted: int, *, is_in_alarm: bool) -> bool:

@@ -159,7 +159,7 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock) -> TableReview:
                 decision,
                 # the ceiling rises for boosts where the plan allows it, and falls with them
                 Bounds(decision.granted, max(planned.max, decision.granted) if decision.boosted else planned.max),
-                _threshold(resource, decision),
+                _threshold(resource, decision, seen.targets[decision.key], fleet),
                 _hint(scaled.mode, resource, seen.targets[decision.key], decision, fleet),
                 is_below_floor=scaled.mode.moves_floors and _is_below_floor(resource, decision),
             )
@@ -249,9 +249,11 @@ def _lowered(resource: SeenResource, decisions: Sequence[Decision]) -> list[Deci
     return list(one_lowered(decisions, {dimension: resource.provisioned.of(dimension) for dimension in Dimension}))
 
 
-def _threshold(resource: SeenResource, decision: Decision) -> int:
+def _threshold(resource: SeenResource, decision: Decision, looked: SeenTarget, fleet: FleetDemand | None) -> int:
     # auto scaling may keep capacity above the floor; an alarm on the floor alone would then go off all the time
-    return alarm_threshold(max(decision.granted, resource.provisioned.of(decision.dimension)))
+    capacity = max(decision.granted, resource.provisioned.of(decision.dimension))
+    is_covered = fleet is not None and fleet.coverage_percent is not None
+    return alarm_threshold(capacity, is_covered=is_covered and not any(looked.observation.throttled_units))
 
 
 def _mark(resource: SeenResource, dimension: Dimension) -> int | None:
