@@ -26,6 +26,7 @@ from cdk_highwater.nag import annotate, annotate_at_end
 from cdk_highwater.ownership import PLAN, claim
 from cdk_highwater.prewarm import raise_marks
 from cdk_highwater.quotas import TRACKING_ALARMS, count_added, count_alarms
+from cdk_highwater.remarks import charge_findings, tell_drift
 from cdk_highwater.subject import Subject, TableLike, subject_of
 from highwater.core import (
     Capacity,
@@ -206,6 +207,7 @@ def _settings(capacity: Capacity) -> dict[str, Any]:
 
 
 _AS_OF_CONTEXT = "highwater:asOf"
+_SET_FLOORS_CONTEXT = "highwater:setFloors"
 _POLICY_NAME = "target-tracking"
 _MARK_REMEDY = "HighWaterMark.none() does not raise marks"
 
@@ -270,6 +272,8 @@ class TableCapacity(Construct):
                 annotate_at_end(self, subject.construct, lambda: second_targets(subject))
         if not annotate(subject.construct, findings):
             return
+        annotate(self, charge_findings(self._subject, self._plan))
+        tell_drift(self, self._subject)
         for region in (self._stack.region, *self._subject.replica_regions()):
             count_alarms(self, (self._stack.account, region), self._plan.targets(), of_each=TRACKING_ALARMS)
         self._actions = {target.key: self._compiled(target) for target in self._plan.targets()}
@@ -405,7 +409,19 @@ class TableCapacity(Construct):
         return aftermath
 
     def _floors_properties(self) -> dict[str, str]:
-        return {"TableName": self._subject.name, "Plan": self.plan_text(), "Actions": self._actions_digest()}
+        """Return the properties whose change has CloudFormation call the function, which sets the floors.
+
+        A new value of the context `highwater:setFloors` is a change, too: for bounds that were changed behind the
+        stack's back, which CloudFormation does not see, or has just reverted.
+        """
+        asked = self.node.try_get_context(_SET_FLOORS_CONTEXT)
+        again = {} if asked is None else {"SetFloors": str(asked)}
+        return {
+            "TableName": self._subject.name,
+            "Plan": self.plan_text(),
+            "Actions": self._actions_digest(),
+            **again,
+        }
 
     def _actions_digest(self) -> str:
         """Return a digest of the scheduled actions. They leave out windows that are over at the time of synth.

@@ -42,6 +42,11 @@ class Subject:
         return self.template is not None and self.template.billing_mode == _ON_DEMAND
 
     @property
+    def is_infrequent_access(self) -> bool:
+        """Whether the table's class in the template is Standard-IA."""
+        return getattr(self.template, "table_class", None) == "STANDARD_INFREQUENT_ACCESS"
+
+    @property
     def has_vector_indexes(self) -> bool:
         """Whether the table in the template has vector indexes."""
         # a CfnTable of aws-cdk-lib before vector indexes, August 2026, has no such property

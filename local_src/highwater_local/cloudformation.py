@@ -149,7 +149,7 @@ def _exists(name: str) -> str:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
+TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
 _POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
 
 # CloudFormation's text, as users report it
@@ -166,7 +166,7 @@ class Provisioners:
         self._tables = tables
         self._autoscaling = autoscaling
         ministack.add_resource_type(
-            _TARGET,
+            TARGET,
             {"create": self.create_target, "update": self.update_target, "delete": self.delete_target},
             replacing=("ResourceId", "ScalableDimension", "ServiceNamespace"),
         )
@@ -221,7 +221,7 @@ class Provisioners:
 
     def delete_target(self, physical_id: str, _properties: Document) -> None:
         """Deregister the target, if it still exists."""
-        key = _key_of_id(physical_id)
+        key = target_of(physical_id)
         if key in self._autoscaling().targets:
             self._autoscaling().deregister(key)
 
@@ -440,14 +440,15 @@ def _target_id(key: TargetKey) -> str:
     return f"{key.resource_id}|{key.scalable_dimension}|dynamodb"
 
 
-def _key_of_id(physical_id: str) -> TargetKey:
+def target_of(physical_id: str) -> TargetKey:
+    """Return the scalable target with the id of a resource of a stack."""
     resource_id, dimension, _ = physical_id.split("|")
     return TargetKey(resource_id, dimension)
 
 
 def _policy_key(properties: Document) -> TargetKey:
     if properties.get("ScalingTargetId"):
-        return _key_of_id(properties["ScalingTargetId"])
+        return target_of(properties["ScalingTargetId"])
     return _key(properties)
 
 

@@ -33,6 +33,7 @@ from highwater_local.clock import CloudClock, CloudTime
 from highwater_local.cloudformation import Provisioners, StackOperations
 from highwater_local.cloudwatch import Alarms, Metrics
 from highwater_local.commands import CONTROL_PATH, Answer, Commands
+from highwater_local.drift import Drift
 from highwater_local.dynamodb.call import throttles_of
 from highwater_local.dynamodb.data_plane import DataPlane
 from highwater_local.dynamodb.exports import Exports
@@ -97,6 +98,7 @@ class LocalAws:
         wrap_parameters()
         wrap_schedules()
         StackOperations(self.timeline)
+        Drift(self.autoscaling)
         self._pending = PendingUpdates() if is_strict else None
         self._checks = _checks(self.clock, timing, is_express=is_express) if is_strict else ()
 
