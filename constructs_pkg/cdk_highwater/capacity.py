@@ -22,6 +22,7 @@ from cdk_highwater.findings import (
     second_targets,
     unscaled_indexes,
 )
+from cdk_highwater.first_target import register_after_the_first
 from cdk_highwater.nag import annotate, annotate_at_end
 from cdk_highwater.ownership import PLAN, claim
 from cdk_highwater.prewarm import raise_marks
@@ -354,6 +355,7 @@ class TableCapacity(Construct):
             max_capacity=_registered_ceiling(target),
             scheduled_actions=[_scheduled(action) for action in self._actions[target.key]] or None,
         )
+        register_after_the_first(self, resource, self._subject.template_in(self._stack))
         if target.capacity.is_autoscaled:
             autoscaling.CfnScalingPolicy(
                 scope,

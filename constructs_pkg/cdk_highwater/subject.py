@@ -58,6 +58,10 @@ class Subject:
         name = self.name if self.template is None else self.template.table_name
         return None if name is None or cdk.Token.is_unresolved(name) else name
 
+    def template_in(self, stack: cdk.Stack) -> cdk.CfnResource | None:
+        """Return the table's resource if it is in the template of *stack*."""
+        return self.template if self.stack == stack else None
+
     def index_names(self) -> tuple[str, ...]:
         """Return the names of the global secondary indexes in the template at this moment, in the template's order."""
         return tuple(str(_member(index, "indexName")) for index in self._indexes())

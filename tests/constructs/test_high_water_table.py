@@ -208,8 +208,8 @@ def test_drift_resources_and_charges_are_told_with_their_arithmetic() -> None:
         "of the table, and two of each alarm of target tracking: highwater rehearse counts them, and docs/cost.md "
         "tells what to leave out [highwater:added]",
         "Shop/Orders/Capacity: declared capacity: at least $773.14 a month at us-east-1 prices, $761.66 of them for "
-        "windows, for floors of 11 RCU and 22 WCU; what traffic, boosts and a scaler need above that comes to it; lower "
-        "min_capacity or the windows to pay less [highwater:leastCharge]",
+        "windows, for floors of 11 RCU and 22 WCU; what traffic, boosts and a scaler need above that comes to it; "
+        "lower min_capacity or the windows to pay less [highwater:leastCharge]",
         "Shop/Orders/Capacity: high-water mark: table 11 RCU and 18,000 WCU; charged once when it is raised, at "
         "us-east-1 prices at most about 17,978 WCU x $0.00065 = $11.69; a mark that the table already has is not "
         "charged again; HighWaterMark.none() does not raise marks [highwater:warmUpCharge]",
