@@ -144,6 +144,8 @@ def declared_plan(options: IndexedCapacityOptions, others: Iterable[str] = ()) -
     windows = list_of("windows", options.get("windows", ()), Window)
     indexes = list_of("indexes", options.get("indexes", ()), IndexCapacity)
     for index in indexes:
+        # a text such as "no" would count as true
+        require(f"is_managed of index {index.index_name!r}", index.is_managed, bool, "a bool", "give True or False")
         if index.windows is not None:
             list_of(f"windows of index {index.index_name!r}", index.windows, Window)
     mark = options.get("high_water_mark")
@@ -255,20 +257,21 @@ class TableCapacity(Construct):
         self._stack = cdk.Stack.of(self)
         self._subject = subject_of(table).seen_from(self._stack)
         index_names = self._subject.index_names()
-        self._plan = plan.with_indexes(index_names)
+        declared = plan.with_indexes(index_names)
+        self._plan = declared.managed()
         self._are_windows_held = windows_held_by is not None and bool(self._plan.all_windows())
         self._as_of = _as_of(self.node)
         self._floors: cdk.CustomResource | None = None
         self._aftermath: cdk.CfnResource | None = None
         findings = [
-            *fitting_findings(self._plan, self._subject, index_names, are_windows_held=windows_held_by is not None),
+            *fitting_findings(declared, self._subject, index_names, are_windows_held=windows_held_by is not None),
             *place_findings(self._subject, self._stack),
             *self._owner_findings(),
             *check(self._plan, self._as_of, has_actions=windows_held_by is None),
         ]
         subject = self._subject
         if subject.template is not None:
-            annotate_at_end(self, subject.construct, lambda: unscaled_indexes(subject, self._plan))
+            annotate_at_end(self, subject.construct, lambda: unscaled_indexes(subject, declared))
             if not getattr(table, "refuses_second_targets", False):
                 annotate_at_end(self, subject.construct, lambda: second_targets(subject))
         if not annotate(subject.construct, findings):

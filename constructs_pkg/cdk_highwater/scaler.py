@@ -203,9 +203,10 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
             "high_water_mark": HighWaterMark.none(),
             "table_quota_units": table_quota_units,
         }
-        plan = declared_plan(options).with_indexes(subject.index_names())
+        declared = declared_plan(options).with_indexes(subject.index_names())
+        plan = declared.managed()
         findings = [
-            *fitting_findings(plan, subject, subject.index_names()),
+            *fitting_findings(declared, subject, subject.index_names()),
             # the scaler's plan names the region
             *place_findings(subject, self._stack, may_be_in_any_region=True),
             *check(plan, has_actions=False),

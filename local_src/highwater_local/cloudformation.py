@@ -7,7 +7,7 @@ import copy
 import json
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -468,8 +468,9 @@ _DELETABLE: Final = frozenset({"CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS", "DELE
 class StackOperations:
     """Rejects what CloudFormation rejects, and serializes the other operations; in effect as soon as it is created."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, now: Callable[[], datetime]) -> None:
         self._timeline = timeline
+        self._now = now
         # by stack id: set when the operation in progress has ended
         self._under_way: dict[str, asyncio.Event] = {}
         for deploy in ministack.DEPLOYS:
@@ -479,12 +480,20 @@ class StackOperations:
 
     async def _deploy(self, own: Any, stack_name: str, stack_id: str, *arguments: Any, **options: Any) -> None:
         ended = self._under_way[stack_id] = asyncio.Event()
+        self._date(ministack.find_stack(stack_id))
         try:
             with self._timeline.changing_stack():
                 await own(stack_name, stack_id, *arguments, **options)
         finally:
             del self._under_way[stack_id]
             ended.set()
+
+    def _date(self, stack: Document) -> None:
+        """Date the operation that begins by the cloud's clock, later than the one before if that stands still."""
+        at = max(self._now(), stack.get("_began", datetime.min.replace(tzinfo=UTC)) + timedelta(milliseconds=1))
+        stack["_began"] = at
+        kinds = ("LastUpdatedTime",) if "LastUpdatedTime" in stack else ("CreationTime",)
+        stack |= dict.fromkeys(kinds, at.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
 
     async def _delete(self, own: Any, stack_name: str, stack_id: str, *arguments: Any, **options: Any) -> None:
         creation = self._under_way.get(stack_id)

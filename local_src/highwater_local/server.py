@@ -97,7 +97,7 @@ class LocalAws:
         Provisioners(self._tables, self.autoscaling)
         wrap_parameters()
         wrap_schedules()
-        StackOperations(self.timeline)
+        StackOperations(self.timeline, self.clock.now)
         Drift(self.autoscaling)
         self._pending = PendingUpdates() if is_strict else None
         self._checks = _checks(self.clock, timing, is_express=is_express) if is_strict else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any
@@ -351,3 +352,26 @@ def test_drift_is_told_once_for_a_stack_with_the_lowest_units_of_each_table() ->
     scalable_table(stack, "Jobs", table_name="jobs")
     (told,) = [text for text in TemplateView(stack).messages("info") if text.endswith("[highwater:drift]")]
     assert "units in the template: Shop/Orders 3 RCU and 50 WCU, jobs 1 RCU and 1 WCU; do not" in told
+
+
+BY_DAY = GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"), initial_write_units=500)
+
+
+def test_index_can_be_added_with_nothing_else_in_the_deploy_and_is_managed_by_the_next() -> None:
+    """AWS's advice: if such an update fails and is rolled back, the index has to be deleted by hand."""
+
+    def changed(before: TemplateView, after: TemplateView) -> set[str]:
+        old, new = before.template["Resources"], after.template["Resources"]
+        return {each["Type"] for name, each in new.items() if old.get(name) != each}
+
+    without = _view(windows=[BULK])
+    added = _view(windows=[BULK], indexes=[replace(BY_DAY, is_managed=False)])
+    managed = _view(windows=[BULK], indexes=[BY_DAY])
+    assert changed(without, added) == {"AWS::DynamoDB::Table"}
+    assert "AWS::DynamoDB::Table" not in changed(added, managed)
+    assert set(managed.targets) == {"table read", "table write", "by-day read", "by-day write"}
+    assert added.messages("warning") == [
+        "Shop/Orders: index 'by-day': nothing scales it, and it keeps its initial units while the table's traffic "
+        "grows; once it is there, leave out is_managed=False and deploy [highwater:indexUnmanaged]"
+    ]
+    assert managed.messages("warning") == []

@@ -26,7 +26,7 @@ NO_LEAD = timedelta(0)
 def test_base_floors_are_paid_for_730_hours() -> None:
     charge = least_charge(FLAT.targets(), PRICES)
     # 200 x 0.00013 x 730 + 100 x 0.00065 x 730
-    assert (charge.base, charge.windows, charge.usd) == (Decimal("66.430"), 0, Decimal("66.43"))
+    assert (charge.base, charge.windows, charge.usd) == (Decimal("66.430"), Decimal(0), Decimal("66.43"))
     assert floors_text(FLAT.targets()) == "200 RCU and 100 WCU"
 
 

@@ -44,6 +44,7 @@ class StackState:
     Attributes:
         status: Its status, such as `UPDATE_ROLLBACK_IN_PROGRESS`.
         updated: The time at which its last update began, as text; empty for a stack that was never updated.
+        began: The time at which its last operation began, its creation or an update; `None` if the answer does not say.
         is_express: Whether that operation is in express mode, in which rollback is off by default. False, too, if the
             version of boto3 is too old to know of that mode.
     """
@@ -51,13 +52,16 @@ class StackState:
     status: str
     updated: str
     is_express: bool
+    began: datetime | None = None
 
 
 def read_stack(cloudformation: CloudFormationClient, stack_id: str) -> StackState:
     """Read the state of a stack."""
     found: Any = cloudformation.describe_stacks(StackName=stack_id)["Stacks"][0]
     is_express = found.get("DeploymentConfig", {}).get("Mode") == "EXPRESS"
-    return StackState(str(found["StackStatus"]), str(found.get("LastUpdatedTime", "")), is_express)
+    updated = found.get("LastUpdatedTime")
+    began = updated or found.get("CreationTime")
+    return StackState(str(found["StackStatus"]), str(updated or ""), is_express, began)
 
 
 @dataclass(frozen=True, slots=True)
