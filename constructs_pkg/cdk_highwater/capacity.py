@@ -11,7 +11,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from constructs import Construct, Node
 
-from cdk_highwater.deployment import DeploymentFunction
+from cdk_highwater.deployment import ANSWER_SECONDS, DeploymentFunction
 from cdk_highwater.findings import (
     changed_replicas,
     fitting_findings,
@@ -387,6 +387,7 @@ class TableCapacity(Construct):
             resource_type="Custom::HighwaterFloors",
             service_token=function.service_token,
             properties=self._floors_properties(),
+            service_timeout=cdk.Duration.seconds(ANSWER_SECONDS),
         )
         # its permissions are those of `Aftermath`, on which the targets depend
         floors.node.add_dependency(targets)
@@ -408,7 +409,8 @@ class TableCapacity(Construct):
             self,
             "Aftermath",
             type="Custom::HighwaterAftermath",
-            properties={"ServiceToken": function.service_token} | self._floors_properties(),
+            properties={"ServiceToken": function.service_token, "ServiceTimeout": ANSWER_SECONDS}
+            | self._floors_properties(),
         )
         aftermath.node.add_dependency(*permissions)
         return aftermath

@@ -42,6 +42,7 @@ from highwater_local.functions import Functions, Invocations, wrap_urls
 from highwater_local.guard import Guard
 from highwater_local.mappings import Mappings
 from highwater_local.parameters import wrap_parameters
+from highwater_local.redrive import Redrives
 from highwater_local.requests import HeldFaults, again, is_object, malformed, read_body
 from highwater_local.schedules import wrap_schedules
 from highwater_local.strict.express import Express
@@ -99,6 +100,7 @@ class LocalAws:
         wrap_schedules()
         StackOperations(self.timeline, self.clock.now)
         Drift(self.autoscaling)
+        Redrives(self.clock.second)
         self._pending = PendingUpdates() if is_strict else None
         self._checks = _checks(self.clock, timing, is_express=is_express) if is_strict else ()
 

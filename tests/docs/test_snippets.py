@@ -255,3 +255,13 @@ def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> N
 
 _BOOTSTRAP = 'import boto3, tests.cdk_cli; tests.cdk_cli.bootstrap(boto3.client("cloudformation"))'
 _BOTO3 = 'import boto3; assert boto3.client("dynamodb").list_tables()["TableNames"]'
+
+
+def test_price_in_the_readme_is_what_synth_says_of_its_snippet() -> None:
+    code = next(each.code for each in _snippets() if each.page == "README.md" and each.language == "python")
+    names: dict[str, Any] = {"__name__": "snippet"}
+    exec(compile(code, "README.md", "exec"), names)  # noqa: S102 - the project's own page
+    told = " ".join(messages(names["app"].node.find_child("Shop"), "info"))
+    month, once = re.findall(r"\$[\d.]+", code)
+    assert f"declared capacity: at least {month} a month" in told
+    assert f"= {once}; a mark that the table already has is not charged again" in told
