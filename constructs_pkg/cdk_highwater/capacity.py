@@ -409,7 +409,7 @@ class TableCapacity(Construct):
             self,
             "Aftermath",
             type="Custom::HighwaterAftermath",
-            properties={"ServiceToken": function.service_token, "ServiceTimeout": ANSWER_SECONDS}
+            properties={"ServiceToken": function.service_token, "ServiceTimeout": str(ANSWER_SECONDS)}
             | self._floors_properties(),
         )
         aftermath.node.add_dependency(*permissions)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
 
 from highwater.aws import region
 from highwater.aws.region import StackState
@@ -38,7 +39,7 @@ def _client(monkeypatch: pytest.MonkeyPatch, more: str, *, is_old: bool) -> Any:
         monkeypatch.delitem(members, "DeploymentConfig")
 
     def answer(request: Any, **_: Any) -> AWSResponse:
-        return AWSResponse(request.url, 200, {}, _Raw(_ANSWER.format(more=more).encode()))
+        return AWSResponse(request.url, 200, HTTPHeaders(), _Raw(_ANSWER.format(more=more).encode()))
 
     client.meta.events.register("before-send.cloudformation.DescribeStacks", answer)
     return client

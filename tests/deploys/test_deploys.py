@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -129,7 +130,7 @@ def test_mark_above_the_quota_fails_the_deploy_with_the_reason_and_goes_back(
     assert units(bootstrapped.cloud, "marked-quota") == [(5, 6)]
 
 
-def _kept(stack: cdk.Stack, *, is_broken: bool, **window: str) -> None:
+def _kept(stack: cdk.Stack, *, is_broken: bool, **window: Any) -> None:
     """A table with the defaults of a HighWaterTable: retained and protected; its name is known."""
     by_day = GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"))
     table = HighWaterTable(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -78,7 +79,8 @@ def test_revert_closes_the_window_and_takes_indexes_to_one_unit_until_they_are_r
     # a target that had drifted too was registered again, and has its base floor
     assert (_floors(cloud, "drift"), units(cloud, "drift")) == (BASE, [(12, 700), (1, 8)])
 
-    done = command("resume", "drift", **cloud.environment())
+    environment: Any = cloud.environment()
+    done = command("resume", "drift", **environment)
     assert done.stdout == "drift: 4 targets resumed\n"
     assert units(cloud, "drift") == [(12, 700), (7, 8)], "the registered floors, which are the base floors"
 
