@@ -37,11 +37,14 @@ class Cdk:
         """Bootstrap the place; only for a local cloud, as a bootstrap stays when the suite has ended."""
         self._run("bootstrap", f"aws://{self.place.account}/{self.place.region}", within=None)
 
-    def deploy(self, stack: str, context: dict[str, str], within: timedelta | None) -> None:
-        """Deploy a stack. Raises `CdkError`, also if it takes longer than *within*; CloudFormation then goes on."""
+    def deploy(self, stack: str, context: dict[str, str], within: timedelta | None, *more: str) -> None:
+        """Deploy a stack, with *more* options of the CDK CLI.
+
+        Raises `CdkError`, also if it takes longer than *within*; CloudFormation then goes on.
+        """
         app = f"{sys.executable} -m acceptance.app {self.prefix} {stack}"
         contexts = [f"--context={name}={value}" for name, value in context.items()]
-        self._run("deploy", "--app", app, *contexts, "--require-approval", "never", within=within)
+        self._run("deploy", "--app", app, *contexts, "--require-approval", "never", *more, within=within)
 
     def status(self, stack: str) -> str:
         """The stack's status."""

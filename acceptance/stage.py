@@ -72,13 +72,13 @@ class Stage:
         # texts of AWS may have brackets
         self.tell(f"  {name}: [bold]{escape(str(value))}[/] [dim](the lab assumes {escape(assumed)})[/]")
 
-    def deploy(self, stack: str, context: dict[str, str] | None = None) -> list[TargetName]:
-        """Deploy a stack of the app; return the writes of its tables."""
+    def deploy(self, stack: str, context: dict[str, str] | None = None, *more: str) -> list[TargetName]:
+        """Deploy a stack of the app, with *more* options of the CDK CLI; return the writes of its tables."""
         name = self.cdk.full_name(stack)
         with self.busy(f"deploy {name}"):
             self.ledger.add(name)
             within = None if self.deadline is None else self.deadline - self.now()
-            self.cdk.deploy(stack, context or {}, within)
+            self.cdk.deploy(stack, context or {}, within, *more)
         tables = self.cdk.names_of_type(stack, "AWS::DynamoDB::Table")
         return [TargetName(table, None, Dimension.WRITE) for table in tables]
 

@@ -28,10 +28,10 @@ from typing import Final
 from benchmarks.scoreboard import add_traces, find_traces, load, make_setup
 from benchmarks.scores import Trace
 from highwater.core import Dimension
+from highwater.core.prices import HOURS_PER_MONTH
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.policies.dynamodb import OnDemandMode
-from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run

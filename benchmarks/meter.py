@@ -27,8 +27,8 @@ from highwater.client.hooks import Counts
 from highwater.core import Dimension
 from highwater.core.pacing import item_bytes, write_units_of
 from highwater.core.plan.plan import TargetKey
+from highwater.core.prices import HOURS_PER_MONTH
 from highwater.core.pulses import Hint, amount_attribute, hints_of_shards, hints_text, pulse_partition, pulse_sort_key
-from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
 
 _REQUESTS: Final = 3_000

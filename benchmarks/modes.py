@@ -26,6 +26,7 @@ from benchmarks.hours import LEAD_SECONDS, MOST_SWITCHES, WORTH_PERCENT, best_da
 from benchmarks.scoreboard import add_traces, find_traces, load, make_setup
 from benchmarks.scores import BASE, Trace
 from highwater.core import Dimension
+from highwater.core.prices import HOURS_PER_MONTH
 from highwater.core.scaler.settings import ScalerSettings
 from highwater_lab.physics import QUANTA_PER_UNIT, OnDemandThroughput, Provisioned
 from highwater_lab.policies.catalogue import run_policy
@@ -33,7 +34,7 @@ from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import Native, OnDemandMode
 from highwater_lab.policies.highwater import HighwaterDirectPulse
 from highwater_lab.recommend.search import recommend
-from highwater_lab.services.billing import HOURS_PER_MONTH, bill
+from highwater_lab.services.billing import bill
 from highwater_lab.services.prices import load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run, TableSetup, simulate

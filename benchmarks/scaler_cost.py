@@ -8,8 +8,9 @@ from __future__ import annotations
 import sys
 from typing import Final
 
+from highwater.core.prices import HOURS_PER_MONTH
 from highwater.core.pulses import PULSE_SHARDS
-from highwater_lab.services.billing import HOURS_PER_MONTH, scaler_items
+from highwater_lab.services.billing import scaler_items
 from highwater_lab.services.prices import load_prices
 
 # What a target may cost a month, in USD, or the scaler asks for too much

@@ -20,7 +20,7 @@ from benchmarks import boosted
 from benchmarks.policies import find_policy, run_policy
 from benchmarks.scoreboard_page import Board, write_board
 from benchmarks.scores import BASE, Score, Scores, Trace, collect, serviceable, summary
-from highwater_lab.services.billing import HOURS_PER_MONTH
+from highwater.core.prices import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, read_traffic, scenario

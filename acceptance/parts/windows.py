@@ -36,7 +36,8 @@ def _context(opens: datetime, closes: datetime, floor: int, ceiling: int, tables
 
 @part(minutes=55, units=_READ_UNITS + _LATER_CEILING)
 def windows(stage: Stage) -> None:
-    """A window opens, survives a deploy, and closes."""
+    """A window opens, survives a deploy, a revert of drift is healed, and it closes."""
+    stage.measure("scaling_role_before", _scaling_role(stage), assumed="the first registration creates it")
     opens = (stage.now() + _OPENS_AFTER).replace(second=0, microsecond=0)
     closes = opens + _IS_OPEN_FOR
     (name,) = stage.deploy("Windows", _context(opens, closes, _OPEN_FLOOR, _CEILING))
@@ -47,7 +48,9 @@ def windows(stage: Stage) -> None:
     up = stage.seconds_until(lambda: read_units(stage.place, name) >= _OPEN_FLOOR, _SOON)
     stage.check("capacity in the window reaches its floor", True, up is not None)
     stage.measure("window_capacity_seconds", up, assumed="5")
-    _deploy_while_open(stage, name, _context(opens, closes, _LATER_FLOOR, _LATER_CEILING))
+    later = _context(opens, closes, _LATER_FLOOR, _LATER_CEILING)
+    _deploy_while_open(stage, name, later)
+    _revert_drift(stage, name, later)
     stage.wait_until(closes, "the window closes")
     closing = stage.settle("floor after the window", FLOOR, read_floor, name, _SOON)
     stage.measure("window_close_seconds", closing, assumed=_LATE_SECONDS)
@@ -62,6 +65,23 @@ def _deploy_while_open(stage: Stage, name: TargetName, context: dict[str, str]) 
     stage.settle("bounds after a deploy in the open window", bounds, read_bounds, name)
     stage.measure("redeploy_lowest_floor", lowest.floor, assumed=f"{FLOOR}: the target's update sets its base floor")
     stage.measure("redeploy_low_floor_seconds", lowest.seconds, assumed="the time between two resources of a deploy")
+
+
+def _revert_drift(stage: Stage, name: TargetName, context: dict[str, str]) -> None:
+    stage.deploy("Windows", context, "--revert-drift")
+    assumed = f"{FLOOR}: bounds are reverted"
+    stage.measure("revert_floor", read_floor(stage.place, name), assumed=assumed)
+    assumed = f"{_LATER_FLOOR}: AWS manages it"
+    stage.measure("revert_capacity", read_units(stage.place, name), assumed=assumed)
+    stage.deploy("Windows", context | {"highwater:setFloors": f"{stage.now():%H:%M:%S}"})
+    bounds = (_LATER_FLOOR, _LATER_CEILING)
+    stage.settle("bounds after a deploy that sets floors again", bounds, read_bounds, name)
+
+
+def _scaling_role(stage: Stage) -> str:
+    """Whether the account has the role with which auto scaling changes capacity."""
+    path = "/aws-service-role/dynamodb.application-autoscaling.amazonaws.com/"
+    return "is there" if stage.place.client("iam").list_roles(PathPrefix=path)["Roles"] else "is not there"
 
 
 # two tables, and then one beside the one that replaces it

@@ -17,7 +17,7 @@ from benchmarks.scaler_cost import (
     per_scaler,
     per_target,
 )
-from highwater_lab.services.billing import HOURS_PER_MONTH
+from highwater.core.prices import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
 from highwater_lab.traffic import scenario
 from tests.cdk_cli import ROOT

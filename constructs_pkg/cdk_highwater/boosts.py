@@ -343,7 +343,7 @@ class BoostCoordinator(Construct):
 
         Args:
             grantee: A role, a user, or a construct with a role, such as a Lambda function.
-            budgets: The names of the budgets, 1 to 100 characters each. One that ends with `*` allows all names that
+            budgets: The names of the budgets, 1 to 121 characters each. One that ends with `*` allows all names that
                 begin so.
 
         Raises:
@@ -361,7 +361,7 @@ class BoostCoordinator(Construct):
 
         Args:
             grantee: A role, a user, or a construct with a role, such as a Lambda function.
-            jobs: The ids of the jobs, 1 to 100 characters each. One that ends with `*` allows all ids that begin so.
+            jobs: The ids of the jobs, 1 to 121 characters each. One that ends with `*` allows all ids that begin so.
 
         Raises:
             TypeError: The grantee is neither a role nor a user, or an id is not a text.

@@ -50,13 +50,14 @@ class BufferedWrites(Construct):
         table: The table: its construct or the result of `manage_capacity`, in the stack's account and region.
         coordinator: The coordinator whose table has the record of the shared budget.
         write: Write units per second of the budget, for all that share it together.
-        budget: The budget's name, 1 to 100 characters. By default one of this queue's own.
+        budget: The budget's name, 1 to 121 characters. By default one of this queue's own.
         key: The attributes of the table's key. By default those in the template; an imported table needs them.
         version_attribute: The attribute with a number that grows with each write of an item. Only newer versions are
             written. By default an item's writes are in order only within a batch.
         batch_size: The most messages that the function is given at once, 1 to 1,000. By default 100.
         batching_window: How long Lambda waits for so many, whole seconds up to 5 minutes. By default 1 second.
-        max_concurrency: The most runs of the function at once, 2 to 1,000. By default 5.
+        max_concurrency: The most runs of the function at once, 2 to 1,000. By default 2, so that an account
+            with 10 concurrent runs has some left.
         timeout: The time of one run, 30 seconds to 15 minutes. By default 1 minute.
         drain_time: The time within which every message is to be written, 1 hour to 13 days, as SQS deletes messages
             after 14. By default 12 hours. One alarm tells when a message that is sent now would wait longer, another
@@ -87,7 +88,7 @@ class BufferedWrites(Construct):
         version_attribute: str | None = None,
         batch_size: int = 100,
         batching_window: cdk.Duration | None = None,
-        max_concurrency: int = 5,
+        max_concurrency: int = _LEAST_CONCURRENCY,
         timeout: cdk.Duration | None = None,
         drain_time: cdk.Duration | None = None,
         topic: sns.ITopic | None = None,

@@ -11,7 +11,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from constructs import Construct, Node
 
-from cdk_highwater.deployment import DeploymentFunction
+from cdk_highwater.deployment import ANSWER_SECONDS, DeploymentFunction
 from cdk_highwater.findings import (
     changed_replicas,
     fitting_findings,
@@ -22,10 +22,12 @@ from cdk_highwater.findings import (
     second_targets,
     unscaled_indexes,
 )
+from cdk_highwater.first_target import register_after_the_first
 from cdk_highwater.nag import annotate, annotate_at_end
 from cdk_highwater.ownership import PLAN, claim
 from cdk_highwater.prewarm import raise_marks
 from cdk_highwater.quotas import TRACKING_ALARMS, count_added, count_alarms
+from cdk_highwater.remarks import charge_findings, tell_drift
 from cdk_highwater.subject import Subject, TableLike, subject_of
 from highwater.core import (
     Capacity,
@@ -142,6 +144,8 @@ def declared_plan(options: IndexedCapacityOptions, others: Iterable[str] = ()) -
     windows = list_of("windows", options.get("windows", ()), Window)
     indexes = list_of("indexes", options.get("indexes", ()), IndexCapacity)
     for index in indexes:
+        # a text such as "no" would count as true
+        require(f"is_managed of index {index.index_name!r}", index.is_managed, bool, "a bool", "give True or False")
         if index.windows is not None:
             list_of(f"windows of index {index.index_name!r}", index.windows, Window)
     mark = options.get("high_water_mark")
@@ -206,6 +210,7 @@ def _settings(capacity: Capacity) -> dict[str, Any]:
 
 
 _AS_OF_CONTEXT = "highwater:asOf"
+_SET_FLOORS_CONTEXT = "highwater:setFloors"
 _POLICY_NAME = "target-tracking"
 _MARK_REMEDY = "HighWaterMark.none() does not raise marks"
 
@@ -252,24 +257,27 @@ class TableCapacity(Construct):
         self._stack = cdk.Stack.of(self)
         self._subject = subject_of(table).seen_from(self._stack)
         index_names = self._subject.index_names()
-        self._plan = plan.with_indexes(index_names)
+        declared = plan.with_indexes(index_names)
+        self._plan = declared.managed()
         self._are_windows_held = windows_held_by is not None and bool(self._plan.all_windows())
         self._as_of = _as_of(self.node)
         self._floors: cdk.CustomResource | None = None
         self._aftermath: cdk.CfnResource | None = None
         findings = [
-            *fitting_findings(self._plan, self._subject, index_names, are_windows_held=windows_held_by is not None),
+            *fitting_findings(declared, self._subject, index_names, are_windows_held=windows_held_by is not None),
             *place_findings(self._subject, self._stack),
             *self._owner_findings(),
             *check(self._plan, self._as_of, has_actions=windows_held_by is None),
         ]
         subject = self._subject
         if subject.template is not None:
-            annotate_at_end(self, subject.construct, lambda: unscaled_indexes(subject, self._plan))
+            annotate_at_end(self, subject.construct, lambda: unscaled_indexes(subject, declared))
             if not getattr(table, "refuses_second_targets", False):
                 annotate_at_end(self, subject.construct, lambda: second_targets(subject))
         if not annotate(subject.construct, findings):
             return
+        annotate(self, charge_findings(self._subject, self._plan))
+        tell_drift(self, self._subject)
         for region in (self._stack.region, *self._subject.replica_regions()):
             count_alarms(self, (self._stack.account, region), self._plan.targets(), of_each=TRACKING_ALARMS)
         self._actions = {target.key: self._compiled(target) for target in self._plan.targets()}
@@ -350,6 +358,7 @@ class TableCapacity(Construct):
             max_capacity=_registered_ceiling(target),
             scheduled_actions=[_scheduled(action) for action in self._actions[target.key]] or None,
         )
+        register_after_the_first(self, resource, self._subject.template_in(self._stack))
         if target.capacity.is_autoscaled:
             autoscaling.CfnScalingPolicy(
                 scope,
@@ -378,6 +387,7 @@ class TableCapacity(Construct):
             resource_type="Custom::HighwaterFloors",
             service_token=function.service_token,
             properties=self._floors_properties(),
+            service_timeout=cdk.Duration.seconds(ANSWER_SECONDS),
         )
         # its permissions are those of `Aftermath`, on which the targets depend
         floors.node.add_dependency(targets)
@@ -399,13 +409,26 @@ class TableCapacity(Construct):
             self,
             "Aftermath",
             type="Custom::HighwaterAftermath",
-            properties={"ServiceToken": function.service_token} | self._floors_properties(),
+            properties={"ServiceToken": function.service_token, "ServiceTimeout": str(ANSWER_SECONDS)}
+            | self._floors_properties(),
         )
         aftermath.node.add_dependency(*permissions)
         return aftermath
 
     def _floors_properties(self) -> dict[str, str]:
-        return {"TableName": self._subject.name, "Plan": self.plan_text(), "Actions": self._actions_digest()}
+        """Return the properties whose change has CloudFormation call the function, which sets the floors.
+
+        A new value of the context `highwater:setFloors` is a change, too: for bounds that were changed behind the
+        stack's back, which CloudFormation does not see, or has just reverted.
+        """
+        asked = self.node.try_get_context(_SET_FLOORS_CONTEXT)
+        again = {} if asked is None else {"SetFloors": str(asked)}
+        return {
+            "TableName": self._subject.name,
+            "Plan": self.plan_text(),
+            "Actions": self._actions_digest(),
+            **again,
+        }
 
     def _actions_digest(self) -> str:
         """Return a digest of the scheduled actions. They leave out windows that are over at the time of synth.

@@ -34,6 +34,11 @@ from highwater.core.names import plans_path
 
 _ID = "HighwaterDeployment"
 _TIMEOUT = cdk.Duration.minutes(15)
+# CloudFormation waits for an answer for an hour by default, and in a rollback again, while a function that cannot run
+# at all never gives one. A run has 15 minutes, and where the account's concurrency is used up, one more waits for its
+# end; marks are raised in up to three runs.
+ANSWER_SECONDS = 1_800
+MARKS_ANSWER_SECONDS = 3_300
 
 # While an index is being built, a tag of the table names the deploy whose marks wait for it.
 _NOTE_ACTIONS = ("dynamodb:ListTagsOfResource", "dynamodb:TagResource", "dynamodb:UntagResource")

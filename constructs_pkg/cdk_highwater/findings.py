@@ -102,6 +102,14 @@ _REMEDY = (
 _NO_INDEXES = "the table has no global secondary indexes"
 
 
+def unmanaged_findings(plan: Plan) -> list[Finding]:
+    """Return a warning for each index that the plan leaves to itself."""
+    problem = "nothing scales it, and it keeps its initial units while the table's traffic grows"
+    fix = "once it is there, leave out is_managed=False and deploy"
+    unmanaged = (index.index_name for index in plan.indexes if not index.is_managed)
+    return [caution("indexUnmanaged", f"index {name!r}", problem, fix) for name in unmanaged]
+
+
 def unscaled_indexes(subject: Subject, plan: Plan) -> list[Finding]:
     """Return a finding for each index that was added after the plan was made: nothing would scale it."""
     planned = {index.index_name for index in plan.indexes}
@@ -239,6 +247,7 @@ def fitting_findings(
                 "dynamodb.Table",
             )
         )
+    findings += unmanaged_findings(plan)
     findings += unknown_indexes(subject, index_names, (index.index_name for index in plan.indexes))
     return findings
 

@@ -36,6 +36,9 @@ _MOST_WORKERS = 500
 # the name of an execution, often a UUID, comes behind it in the ids of jobs
 _LONGEST_NAME = 40
 _SHORTEST_TIMEOUT = cdk.Duration.minutes(5)
+# half of the ten concurrent runs of a new account are left to others, with a `BufferedWrites` too (AWS Lambda Developer
+# Guide, "Lambda quotas", read 2026-11)
+_USUAL_WORKERS = 3
 _MAP = "Workers"
 _MEMORY_MIB = 512
 _BUCKET = "an S3 bucket", "give its construct; an existing one is s3.Bucket.from_bucket_name(...)"
@@ -72,7 +75,7 @@ class PacedJob(Construct):
 
     @property
     def job_prefix(self) -> str:
-        """What the ids of the jobs begin with; the name of the execution, up to 59 characters, comes behind it."""
+        """What the ids of the jobs begin with; the name of the execution comes behind it."""
         return f"{self._name}-"
 
     @property
@@ -201,10 +204,10 @@ class PacedScan(PacedJob):
             is yours to grant.
         read: Read units per second of all workers and executions together, at least one for each worker.
         workers: How many runs of the function work at once, 1 to 500, but not more than the job has segments. By
-            default 10.
+            default 3, so that an account with 10 concurrent runs has some left.
         index: The name of an index to scan instead of the table.
         segments: As for `highwater.start_job`.
-        budget: The name of the shared budget, 1 to 100 characters. By default one of this construct's own.
+        budget: The name of the shared budget, 1 to 121 characters. By default one of this construct's own.
         topic: The SNS topic for the alarm. By default it only shows in CloudWatch.
 
     Raises:
@@ -227,7 +230,7 @@ class PacedScan(PacedJob):
         coordinator: BoostCoordinator,
         function: lambda_.IFunction,
         read: float,
-        workers: int = 10,
+        workers: int = _USUAL_WORKERS,
         index: str | None = None,
         segments: int | None = None,
         budget: str | None = None,
@@ -266,10 +269,10 @@ class PacedLoad(PacedJob):
         key: The key of the object that is loaded when an execution's input names none. By default it has to name one.
         prefix: What the keys begin with that an execution may name. By default only *key* may be loaded.
         workers: How many runs of the function work at once, 1 to 500, but not more than the job has segments. By
-            default 10.
+            default 3, so that an account with 10 concurrent runs has some left.
         segments: As for `highwater.start_load`.
         rejects: The bucket for rejected lines, which are below `rejects/`. By default *bucket*.
-        budget: The name of the shared budget, 1 to 100 characters. By default one of this construct's own.
+        budget: The name of the shared budget, 1 to 121 characters. By default one of this construct's own.
         topic: The SNS topic for the alarm. By default it only shows in CloudWatch.
 
     Raises:
@@ -296,7 +299,7 @@ class PacedLoad(PacedJob):
         write: float,
         key: str | None = None,
         prefix: str | None = None,
-        workers: int = 10,
+        workers: int = _USUAL_WORKERS,
         segments: int | None = None,
         rejects: s3.IBucket | None = None,
         budget: str | None = None,

@@ -10,7 +10,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct, IConstruct
 
-from cdk_highwater.deployment import DeploymentFunction
+from cdk_highwater.deployment import MARKS_ANSWER_SECONDS, DeploymentFunction
 from cdk_highwater.findings import place_findings, require, require_or_none, unknown_indexes
 from cdk_highwater.nag import annotate, annotate_at_end
 from cdk_highwater.subject import Subject, TableLike, subject_of
@@ -121,6 +121,7 @@ def raise_marks(
         "Marks",
         resource_type="Custom::HighwaterMarks",
         service_token=function.service_token,
+        service_timeout=cdk.Duration.seconds(MARKS_ANSWER_SECONDS),
         properties={
             "TableName": subject.name,
             "Marks": json.dumps([{"index": mark.index, "read": mark.read, "write": mark.write} for mark in wanted]),

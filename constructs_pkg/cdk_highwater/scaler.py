@@ -29,6 +29,7 @@ from cdk_highwater.ownership import (
     twice_direct,
 )
 from cdk_highwater.quotas import count_added
+from cdk_highwater.remarks import tell_drift
 from cdk_highwater.scaler_function import ScaledTable, ScalerFunction, scaled_name_findings, scaler_findings
 from cdk_highwater.subject import Subject, TableLike, refuse_other_than_tables, subject_of
 from highwater.core import Capacity, HighWaterMark, IndexCapacity, Plan, Window, check
@@ -210,9 +211,10 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
             "high_water_mark": HighWaterMark.none(),
             "table_quota_units": table_quota_units,
         }
-        plan = declared_plan(options).with_indexes(subject.index_names())
+        declared = declared_plan(options).with_indexes(subject.index_names())
+        plan = declared.managed()
         findings = [
-            *fitting_findings(plan, subject, subject.index_names()),
+            *fitting_findings(declared, subject, subject.index_names()),
             # the scaler's plan names the region
             *place_findings(subject, self._stack, may_be_in_any_region=True),
             *check(plan, has_actions=False),
@@ -222,6 +224,7 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
             self, [*owners, *scaled_name_findings(subject), *scaler_findings(plan)]
         ):
             annotate_at_end(self, self, lambda: plan_beside_direct(self, subject))
+            tell_drift(self, subject)
             self._add_scaled_table(subject, plan, Mode.DIRECT)
 
     def share_function(self, coordinator: Construct) -> ScalerFunction:

@@ -19,7 +19,7 @@ from cdk_highwater.asset import (
     unique_name,
 )
 from cdk_highwater.capacity import TableCapacity
-from cdk_highwater.deployment import DeploymentFunction
+from cdk_highwater.deployment import ANSWER_SECONDS, DeploymentFunction
 from cdk_highwater.iam import (
     TABLE_ACTIONS,
     invoking,
@@ -237,6 +237,7 @@ class ScaledTable(Construct):
                 f"Scaled{region or ''}",
                 resource_type="Custom::HighwaterScaled",
                 service_token=deployment.service_token,
+                service_timeout=cdk.Duration.seconds(ANSWER_SECONDS),
                 properties=properties
                 | {"Parameter": plan_parameter(self._function.name, capacity.subject.name, region)}
                 | ({} if region is None else {"Region": region}),

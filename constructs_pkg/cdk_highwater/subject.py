@@ -42,6 +42,11 @@ class Subject:
         return self.template is not None and self.template.billing_mode == _ON_DEMAND
 
     @property
+    def is_infrequent_access(self) -> bool:
+        """Whether the table's class in the template is Standard-IA."""
+        return getattr(self.template, "table_class", None) == "STANDARD_INFREQUENT_ACCESS"
+
+    @property
     def has_vector_indexes(self) -> bool:
         """Whether the table in the template has vector indexes."""
         # a CfnTable of aws-cdk-lib before vector indexes, August 2026, has no such property
@@ -52,6 +57,10 @@ class Subject:
         """The table's name, if the template or the import has it as text; `None` if CloudFormation generates it."""
         name = self.name if self.template is None else self.template.table_name
         return None if name is None or cdk.Token.is_unresolved(name) else name
+
+    def template_in(self, stack: cdk.Stack) -> cdk.CfnResource | None:
+        """Return the table's resource if it is in the template of *stack*."""
+        return self.template if self.stack == stack else None
 
     def index_names(self) -> tuple[str, ...]:
         """Return the names of the global secondary indexes in the template at this moment, in the template's order."""

@@ -48,6 +48,8 @@ class GlobalSecondaryIndex:
             units. Some minutes later, the deploy gives the index the table's present write capacity, within the index's
             own bounds. On a table in use, give that capacity here too: an index with less throttles the table's writes.
         contributor_insights_specification: Contributor Insights of the index. By default off.
+        is_managed: Whether the index is scaled. Give false in the deploy that adds it to a table, which then changes
+            nothing but the table, and leave it out in the next. By default true.
 
     Example:
         ```python
@@ -70,6 +72,7 @@ class GlobalSecondaryIndex:
     initial_read_units: int | None = None
     initial_write_units: int | None = None
     contributor_insights_specification: dynamodb.ContributorInsightsSpecification | None = None
+    is_managed: bool = True
 
     def __post_init__(self) -> None:
         require("index_name", self.index_name, str, "a text", "give the name in quotes")
@@ -96,7 +99,9 @@ class GlobalSecondaryIndex:
         windows = None
         if self.windows is not None:
             windows = list_of(f"windows of index {self.index_name!r}", self.windows, Window)
-        return IndexCapacity(index_name=self.index_name, read=self.read, write=self.write, windows=windows)
+        return IndexCapacity(
+            index_name=self.index_name, read=self.read, write=self.write, windows=windows, is_managed=self.is_managed
+        )
 
 
 def _key_fix(kind: str) -> str:

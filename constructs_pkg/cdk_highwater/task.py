@@ -17,6 +17,9 @@ from cdk_highwater.nag import BOOST_TASK_RULES
 # executions may start at one time, each waits for a random part of that
 _FIRST_POLL, _LAST_POLL, _POLL_FACTOR = cdk.Duration.seconds(3), cdk.Duration.seconds(10), 1.5
 _LONGEST_LEASE_MINUTES = 1_440
+# Lambda has no room for the function, as may be in the very surge that the work makes (AWS Step Functions Developer
+# Guide, "Handle transient Lambda service exceptions", read 2026-11); not among the errors that the CDK retries
+_BUSY = "Lambda.TooManyRequestsException"
 # errors of the first step after which the boost may be live: the function's own, and those of one that did not end
 _MAY_BE_GRANTED = [
     "BoostNotReadyError",
@@ -97,27 +100,25 @@ class BoostTask(Construct):
             memory_size=256,
         )
         coordinator.grant_boost(self._function, max_write=write, max_read=read, tables=[table])
-        within = ready_within or cdk.Duration.minutes(5)
+        self._within = ready_within or cdk.Duration.minutes(5)
         asked = {name: units for name, units in (("write", write), ("read", read)) if units}
-        self._begin = self._step("Begin", {"do": "begin", "minutes": minutes, **asked})
-        # requests are idempotent by the boost's id, so they can be retried
-        self._begin.add_retry(
-            errors=["BoostNotReadyError"],
-            interval=_FIRST_POLL,
-            backoff_rate=_POLL_FACTOR,
-            max_delay=_LAST_POLL,
-            jitter_strategy=sfn.JitterType.FULL,
-            max_attempts=_questions_within(within.to_seconds()),
-        )
+        begin = {"do": "begin", "minutes": minutes, **asked}
+        self._begin = self._step("Begin", begin, retried=["BoostNotReadyError", _BUSY])
 
     @property
     def begin(self) -> tasks.LambdaInvoke:
         """The step that requests the boost and waits for the capacity; its output is its input."""
         return self._begin
 
-    def release(self, id: str = "Release") -> tasks.LambdaInvoke:
-        """Return a step with this *id* that releases the boost; its output is its input."""
-        return self._step(id, {"do": "release"})
+    def release(self, id: str = "Release") -> sfn.Chain:
+        """Return a step with this *id* that releases the boost; its output is its input.
+
+        A step that fails does not fail the execution, as the work is done: the lease expires by itself.
+        """
+        step = self._step(id, {"do": "release"}, retried=[_BUSY])
+        left = sfn.Pass(self, f"{id}Left", state_name=self._named(f"{id}Left"))
+        step.add_catch(left, result_path=sfn.JsonPath.DISCARD)
+        return sfn.Chain.custom(step, [step, left], step)
 
     def around(self, work: sfn.IChainable) -> sfn.Chain:
         """Return boost, *work* and release as one chain; if the work fails, the boost is released before the failure.
@@ -138,7 +139,7 @@ class BoostTask(Construct):
             self._begin.add_catch(attempt, result_path=sfn.JsonPath.DISCARD)
         return sfn.Chain.start(self._begin).next(attempt).next(self.release())
 
-    def _step(self, id: str, payload: dict[str, object]) -> tasks.LambdaInvoke:
+    def _step(self, id: str, payload: dict[str, object], *, retried: list[str]) -> tasks.LambdaInvoke:
         # one boost for each execution and `BoostTask`
         execution = sfn.JsonPath.format(f"{{}} {self.node.addr}", sfn.JsonPath.execution_id)
         boost = {
@@ -147,7 +148,7 @@ class BoostTask(Construct):
             "redrives": sfn.JsonPath.number_at("$$.Execution.RedriveCount"),
             "retries": sfn.JsonPath.number_at("$$.State.RetryCount"),
         }
-        return tasks.LambdaInvoke(
+        step = tasks.LambdaInvoke(
             self,
             id,
             state_name=self._named(id),
@@ -155,6 +156,16 @@ class BoostTask(Construct):
             payload=sfn.TaskInput.from_object(payload | boost),
             result_path=sfn.JsonPath.DISCARD,
         )
+        # requests are idempotent by the boost's id
+        step.add_retry(
+            errors=retried,
+            interval=_FIRST_POLL,
+            backoff_rate=_POLL_FACTOR,
+            max_delay=_LAST_POLL,
+            jitter_strategy=sfn.JitterType.FULL,
+            max_attempts=_questions_within(self._within.to_seconds()),
+        )
+        return step
 
     def _fail(self, id: str) -> sfn.Fail:
         """Return a state that fails with the error that was caught."""

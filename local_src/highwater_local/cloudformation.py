@@ -7,7 +7,7 @@ import copy
 import json
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -149,7 +149,7 @@ def _exists(name: str) -> str:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
+TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
 _POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
 
 # CloudFormation's text, as users report it
@@ -166,7 +166,7 @@ class Provisioners:
         self._tables = tables
         self._autoscaling = autoscaling
         ministack.add_resource_type(
-            _TARGET,
+            TARGET,
             {"create": self.create_target, "update": self.update_target, "delete": self.delete_target},
             replacing=("ResourceId", "ScalableDimension", "ServiceNamespace"),
         )
@@ -221,7 +221,7 @@ class Provisioners:
 
     def delete_target(self, physical_id: str, _properties: Document) -> None:
         """Deregister the target, if it still exists."""
-        key = _key_of_id(physical_id)
+        key = target_of(physical_id)
         if key in self._autoscaling().targets:
             self._autoscaling().deregister(key)
 
@@ -441,14 +441,15 @@ def _target_id(key: TargetKey) -> str:
     return f"{key.resource_id}|{key.scalable_dimension}|dynamodb"
 
 
-def _key_of_id(physical_id: str) -> TargetKey:
+def target_of(physical_id: str) -> TargetKey:
+    """Return the scalable target with the id of a resource of a stack."""
     resource_id, dimension, _ = physical_id.split("|")
     return TargetKey(resource_id, dimension)
 
 
 def _policy_key(properties: Document) -> TargetKey:
     if properties.get("ScalingTargetId"):
-        return _key_of_id(properties["ScalingTargetId"])
+        return target_of(properties["ScalingTargetId"])
     return _key(properties)
 
 
@@ -468,8 +469,9 @@ _DELETABLE: Final = frozenset({"CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS", "DELE
 class StackOperations:
     """Rejects what CloudFormation rejects, and serializes the other operations; in effect as soon as it is created."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, now: Callable[[], datetime]) -> None:
         self._timeline = timeline
+        self._now = now
         # by stack id: set when the operation in progress has ended
         self._under_way: dict[str, asyncio.Event] = {}
         for deploy in ministack.DEPLOYS:
@@ -479,12 +481,20 @@ class StackOperations:
 
     async def _deploy(self, own: Any, stack_name: str, stack_id: str, *arguments: Any, **options: Any) -> None:
         ended = self._under_way[stack_id] = asyncio.Event()
+        self._date(ministack.find_stack(stack_id))
         try:
             with self._timeline.changing_stack():
                 await own(stack_name, stack_id, *arguments, **options)
         finally:
             del self._under_way[stack_id]
             ended.set()
+
+    def _date(self, stack: Document) -> None:
+        """Date the operation that begins by the cloud's clock, later than the one before if that stands still."""
+        at = max(self._now(), stack.get("_began", datetime.min.replace(tzinfo=UTC)) + timedelta(milliseconds=1))
+        stack["_began"] = at
+        kinds = ("LastUpdatedTime",) if "LastUpdatedTime" in stack else ("CreationTime",)
+        stack |= dict.fromkeys(kinds, at.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
 
     async def _delete(self, own: Any, stack_name: str, stack_id: str, *arguments: Any, **options: Any) -> None:
         creation = self._under_way.get(stack_id)

@@ -75,6 +75,10 @@ class Requests(Value):
         """Answer a request by *wrapper* from now on, whose first argument is the function until now."""
         self.now[name] = partial(wrapper, self.now[name])
 
+    def add(self, name: str, function: Callable[..., Any]) -> None:
+        """Answer a request by *function* that MiniStack does not know."""
+        self.now[name] = function
+
 
 class Handlers(Value):
     """Functions by the names of their actions, by resource types."""
@@ -295,6 +299,7 @@ most_batches: Final = Function("services.lambda_svc", "_sqs_esm_concurrency")
 function_of_mapping: Final = Function("services.lambda_svc", "_get_func_record_for_qualifier")
 pauses_of_mappings: Final = Value("services.lambda_svc", "_esm_backoff_until", "get")
 receive_for_mapping: Final = Function("services.sqs", "_receive_messages_for_esm")
+queue_refusal: Final = Function("services.sqs", "_Err")
 queue_of: Final = Function("services.sqs", "_queue_by_arn")
 queue_at: Final = Function("services.sqs", "_get_q")
 delete_for_mapping: Final = Function("services.sqs", "_delete_messages_for_esm")

@@ -33,6 +33,7 @@ from highwater_local.clock import CloudClock, CloudTime
 from highwater_local.cloudformation import Provisioners, StackOperations
 from highwater_local.cloudwatch import Alarms, Metrics
 from highwater_local.commands import CONTROL_PATH, Answer, Commands
+from highwater_local.drift import Drift
 from highwater_local.dynamodb.call import throttles_of
 from highwater_local.dynamodb.data_plane import DataPlane
 from highwater_local.dynamodb.exports import Exports
@@ -41,6 +42,7 @@ from highwater_local.functions import Functions, Invocations, wrap_urls
 from highwater_local.guard import Guard
 from highwater_local.mappings import Mappings
 from highwater_local.parameters import wrap_parameters
+from highwater_local.redrive import Redrives
 from highwater_local.requests import HeldFaults, again, is_object, malformed, read_body
 from highwater_local.schedules import wrap_schedules
 from highwater_local.strict.express import Express
@@ -96,7 +98,9 @@ class LocalAws:
         Provisioners(self._tables, self.autoscaling)
         wrap_parameters()
         wrap_schedules()
-        StackOperations(self.timeline)
+        StackOperations(self.timeline, self.clock.now)
+        Drift(self.autoscaling)
+        Redrives(self.clock.second)
         self._pending = PendingUpdates() if is_strict else None
         self._checks = _checks(self.clock, timing, is_express=is_express) if is_strict else ()
 

@@ -88,6 +88,10 @@ def refused(kind: type[E], told: str) -> Iterator[pytest.ExceptionInfo[E]]:
     assert str(caught.value) == told
 
 
+# how the information ends that synth has of every managed table
+EVERY_TABLE_SAYS = ("[highwater:added]", "[highwater:drift]", "[highwater:leastCharge]")
+
+
 def new_app(as_of: str = AS_OF, **more: Any) -> cdk.App:
     """An app with synth's time pinned, which writes only what tests read."""
     return cdk.App(context={"highwater:asOf": as_of}, tree_metadata=False, **more)

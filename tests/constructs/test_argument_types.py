@@ -352,12 +352,12 @@ VALUES: dict[str, tuple[Call, str]] = {
         "budgets: got none, allowed: names of budgets; give the names that its workers share",
     ),
     "long-budget": (
-        lambda stack: _made().grant_budget(_role(stack), "n" * 101),
-        f"budgets: got {'n' * 101!r}, allowed: names of 1 to 100 characters",
+        lambda stack: _made().grant_budget(_role(stack), "n" * 122),
+        f"budgets: got {'n' * 120!r}, allowed: names of 1 to 121 characters",
     ),
     "empty-budget": (
         lambda stack: _made().grant_budget(_role(stack), ""),
-        "budgets: got '', allowed: names of 1 to 100 characters",
+        "budgets: got '', allowed: names of 1 to 121 characters",
     ),
     "boosted-twice": (
         lambda stack: _twice(_coordinator(stack), scalable_table(stack)),

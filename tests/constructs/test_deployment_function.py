@@ -16,7 +16,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import HighWaterMark, PreWarm, ThrottleAwareScaler, Window, manage_capacity
 from cdk_highwater.asset import runtime_files, write_asset
-from tests.constructs.template_view import BOUNDS_STATEMENTS, READ, WRITE, TemplateView, key, new_stack
+from tests.constructs.template_view import BOUNDS_STATEMENTS, READ, WRITE, TemplateView, key, new_stack, scalable_table
 
 NIGHT = Window.daily("night", start="23:00", end="02:00", timezone="UTC", write_min=900)
 
@@ -137,11 +137,30 @@ def test_floors_wait_for_every_target_and_targets_for_what_comes_before_them() -
     targets = view.named("AWS::ApplicationAutoScaling::ScalableTarget")
     assert len(targets) == 2
     assert set(targets) <= set(floors["DependsOn"])
-    assert [target["DependsOn"] for target in targets.values()] == [[aftermath_id], [aftermath_id]]
+    assert all(aftermath_id in target["DependsOn"] for target in targets.values())
     assert floors["Properties"] == aftermath["Properties"], "it changes whenever they do"
     waited_for = " ".join(aftermath["DependsOn"])
     for permissions in ("DefaultPolicy", "Bounds", "TableJobs"):
         assert permissions in waited_for
+
+
+def test_custom_resources_have_half_an_hour_to_answer_and_those_of_marks_longer() -> None:
+    """By default a function that cannot run holds a stack for an hour, and its rollback for another."""
+    stack = new_stack()
+    window = Window.daily("load", start="05:00", end="06:00", timezone="UTC", write_min=900)
+    ThrottleAwareScaler(stack, "Scaler").add_table(scalable_table(stack, windows=[window]))
+    view = TemplateView(stack)
+    answers = {
+        resource["Type"]: int(resource["Properties"]["ServiceTimeout"])
+        for resource in view.template["Resources"].values()
+        if resource["Type"].startswith("Custom::")
+    }
+    assert answers == {
+        "Custom::HighwaterAftermath": 1_800,
+        "Custom::HighwaterFloors": 1_800,
+        "Custom::HighwaterScaled": 1_800,
+        "Custom::HighwaterMarks": 3_300,
+    }
 
 
 def test_asset_holds_core_adapters_and_handlers_only() -> None:

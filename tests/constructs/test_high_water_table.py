@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any
@@ -14,7 +15,7 @@ from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_kms as kms
 
 from cdk_highwater import Capacity, GlobalSecondaryIndex, HighWaterMark, HighWaterTable, Window
-from tests.constructs.template_view import TemplateView, key, new_stack, scalable_table
+from tests.constructs.template_view import EVERY_TABLE_SAYS, TemplateView, key, new_stack, scalable_table
 
 READ = Capacity.autoscaled(min_capacity=11, max_capacity=1_100)
 WRITE = Capacity.autoscaled(min_capacity=22, max_capacity=22_000)
@@ -195,15 +196,21 @@ def test_table_without_windows_is_looked_after_during_deploys_and_has_no_mark_to
 def test_mark_none_raises_nothing() -> None:
     view = _view(windows=[BULK], high_water_mark=HighWaterMark.none())
     assert view.of_type("Custom::HighwaterMarks") == []
-    assert [text for text in view.messages("info") if not text.endswith("[highwater:added]")] == []
+    assert [text for text in view.messages("info") if not text.endswith(EVERY_TABLE_SAYS)] == []
 
 
-def test_resources_and_the_warm_up_charge_are_told_with_their_arithmetic() -> None:
+def test_drift_resources_and_charges_are_told_with_their_arithmetic() -> None:
     assert _with_bulk_load().messages("info") == [
+        "Shop: the stack: there always is drift, as capacity and floors change without a deploy; a revert (cdk deploy "
+        "--revert-drift) closes open windows, and may set capacity to the units in the template: Shop/Orders 1 RCU and "
+        "1 WCU; do not revert it; docs/drift.md tells what to ignore and how to recover [highwater:drift]",
         "Shop: the stack: managed tables and scalers add 14 resources, and target tracking makes 8 alarms of its own; "
         "each alarm costs 0.10 USD a month; where AWS Config records continuously, each change of capacity is an item "
         "of the table, and two of each alarm of target tracking: highwater rehearse counts them, and docs/cost.md "
         "tells what to leave out [highwater:added]",
+        "Shop/Orders/Capacity: declared capacity: at least $773.14 a month at us-east-1 prices, $761.66 of them for "
+        "windows, for floors of 11 RCU and 22 WCU; what traffic, boosts and a scaler need above that comes to it; "
+        "lower min_capacity or the windows to pay less [highwater:leastCharge]",
         "Shop/Orders/Capacity: high-water mark: table 11 RCU and 18,000 WCU; charged once when it is raised, at "
         "us-east-1 prices at most about 17,978 WCU x $0.00065 = $11.69; a mark that the table already has is not "
         "charged again; HighWaterMark.none() does not raise marks [highwater:warmUpCharge]",
@@ -324,3 +331,47 @@ def test_window_that_is_over_is_warned_of_and_buys_no_mark() -> None:
     ]
     assert view.targets["table write"].actions == {}
     assert view.of_type("Custom::HighwaterMarks") == []
+
+
+def test_new_value_of_the_context_changes_what_sets_the_floors_and_nothing_else() -> None:
+    """CloudFormation calls a custom resource when a property of it has changed."""
+    before, after = new_stack(), new_stack()
+    after.node.set_context("highwater:setFloors", "2026-11-28")
+    for stack in (before, after):
+        _table(stack)
+    resources = [TemplateView(stack).template["Resources"] for stack in (before, after)]
+    changed = {name for name, each in resources[1].items() if each != resources[0][name]}
+    assert {resources[1][name]["Type"] for name in changed} == {"Custom::HighwaterAftermath", "Custom::HighwaterFloors"}
+    assert {resources[1][name]["Properties"]["SetFloors"] for name in changed} == {"2026-11-28"}
+
+
+def test_drift_is_told_once_for_a_stack_with_the_lowest_units_of_each_table() -> None:
+    stack = new_stack()
+    by_day = GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"), initial_read_units=3)
+    _table(stack, initial_read_units=40, initial_write_units=50, indexes=[by_day])
+    scalable_table(stack, "Jobs", table_name="jobs")
+    (told,) = [text for text in TemplateView(stack).messages("info") if text.endswith("[highwater:drift]")]
+    assert "units in the template: Shop/Orders 3 RCU and 50 WCU, jobs 1 RCU and 1 WCU; do not" in told
+
+
+BY_DAY = GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"), initial_write_units=500)
+
+
+def test_index_can_be_added_with_nothing_else_in_the_deploy_and_is_managed_by_the_next() -> None:
+    """AWS's advice: if such an update fails and is rolled back, the index has to be deleted by hand."""
+
+    def changed(before: TemplateView, after: TemplateView) -> set[str]:
+        old, new = before.template["Resources"], after.template["Resources"]
+        return {each["Type"] for name, each in new.items() if old.get(name) != each}
+
+    without = _view(windows=[BULK])
+    added = _view(windows=[BULK], indexes=[replace(BY_DAY, is_managed=False)])
+    managed = _view(windows=[BULK], indexes=[BY_DAY])
+    assert changed(without, added) == {"AWS::DynamoDB::Table"}
+    assert "AWS::DynamoDB::Table" not in changed(added, managed)
+    assert set(managed.targets) == {"table read", "table write", "by-day read", "by-day write"}
+    assert added.messages("warning") == [
+        "Shop/Orders: index 'by-day': nothing scales it, and it keeps its initial units while the table's traffic "
+        "grows; once it is there, leave out is_managed=False and deploy [highwater:indexUnmanaged]"
+    ]
+    assert managed.messages("warning") == []

@@ -50,7 +50,7 @@ TYPES: list[tuple[tuple[Make, ...], dict[str, Any], str]] = [
     ),
 ]
 VALUES: list[tuple[tuple[Make, ...], dict[str, Any], str]] = [
-    (ALL, {"budget": ""}, "budget is ''; allowed: 1 to 100 characters"),
+    (ALL, {"budget": ""}, "budget is ''; allowed: 1 to 121 characters"),
     ((paced_scan, paced_load), {"workers": 501}, "workers is 501; allowed: whole numbers, from 1 to 500"),
     ((paced_scan, paced_load), {"segments": 10_001}, "segments is 10,001; allowed: whole numbers, from 1 to 10,000"),
     (

@@ -245,3 +245,14 @@ def test_mixin_supports_tables_and_nothing_else() -> None:
     assert mixin.supports(table)
     assert not mixin.supports(table.stack)
     assert not mixin.supports(table.node.default_child)  # type: ignore[arg-type] # a construct
+
+
+def test_indexes_that_are_not_managed_are_left_out_of_any_table() -> None:
+    stack = new_stack()
+    visits = dynamodb.Table(stack, "Visits", partition_key=key(), read_capacity=5, write_capacity=5)
+    for name in ("by-day", "by-name"):
+        visits.add_global_secondary_index(index_name=name, partition_key=key(name[3:]))
+    manage_capacity(visits, read=READ, write=WRITE, indexes=[IndexCapacity(index_name="by-day", is_managed=False)])
+    view = TemplateView(stack)
+    assert set(view.targets) == {"table read", "table write", "by-name read", "by-name write"}
+    assert [text.rpartition("[")[2] for text in view.messages("warning")] == ["highwater:indexUnmanaged]"]

@@ -194,7 +194,7 @@ WRONG_TYPES: dict[str, tuple[dict[str, Any], str]] = {
     "capacity-of-an-index": (
         {"indexes": [IndexCapacity(index_name="by-day")]},
         "indexes[0] must be a GlobalSecondaryIndex, got IndexCapacity IndexCapacity(index_name='by-day', read=None, "
-        "write=None, windows=None)",
+        "write=None, windows=None, is_managed=True)",
     ),
     "mark": (
         {"high_water_mark": 5000},

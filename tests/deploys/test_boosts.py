@@ -56,7 +56,8 @@ def _boosted(stack: cdk.Stack, *, low: int, opens: str, closes: str) -> None:
     lease = cdk.Duration.minutes(20)
     for name in ("Fine", "Bad"):
         held = BoostTask(stack, f"Boost{name}", coordinator=coordinator, table=orders, write=37, lease=lease)
-        step = sfn.Wait(stack, f"Load{name}", time=sfn.WaitTime.duration(cdk.Duration.seconds(2)))
+        # longer than the pause between two looks at the floor
+        step = sfn.Wait(stack, f"Load{name}", time=sfn.WaitTime.duration(cdk.Duration.seconds(20)))
         work = step if name == "Fine" else step.next(sfn.Fail(stack, "Breaks", error="LoadFailed", cause="a bad row"))
         body = sfn.DefinitionBody.from_chainable(held.around(work))
         sfn.StateMachine(stack, name, state_machine_name=f"boosted-{name}", definition_body=body)

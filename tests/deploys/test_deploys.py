@@ -6,13 +6,15 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 
-from cdk_highwater import Capacity, PreWarm, Window
+from cdk_highwater import Capacity, GlobalSecondaryIndex, HighWaterMark, HighWaterTable, PreWarm, Window
 from tests.cdk_cli import CdkCli
+from tests.constructs.template_view import key
 from tests.deploys.apps import break_after, managed_table, plain_table, scaled, synthesize
 from tests.deploys.live import describe, hours_around, marks, stack_status, targets, units
 
@@ -126,3 +128,45 @@ def test_mark_above_the_quota_fails_the_deploy_with_the_reason_and_goes_back(
     assert done.returncode != 0
     assert "exceeds TableMaxReadCapacityUnits" in done.stdout + done.stderr
     assert units(bootstrapped.cloud, "marked-quota") == [(5, 6)]
+
+
+def _kept(stack: cdk.Stack, *, is_broken: bool, **window: Any) -> None:
+    """A table with the defaults of a HighWaterTable: retained and protected; its name is known."""
+    by_day = GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"))
+    table = HighWaterTable(
+        stack,
+        "Orders",
+        table_name="kept-orders",
+        partition_key=key(),
+        read=scaled(12, 1_200),
+        write=scaled(34, 7_000),
+        indexes=[by_day],
+        windows=[Window.daily("import", timezone="UTC", write_min=700, **window)],
+        high_water_mark=HighWaterMark.none(),
+    )
+    if is_broken:
+        break_after(stack, "kept-none", after=table.capacity)
+
+
+def test_first_deploy_that_fails_leaves_no_capacity_and_its_table_comes_back_by_an_import(
+    bootstrapped: CdkCli, tmp_path: Path
+) -> None:
+    """Nobody would look for 700 units that no stack has, and nothing would lower them."""
+    cloud = bootstrapped.cloud
+    window = hours_around(cloud)
+    failed = bootstrapped.attempt_deploy(synthesize(tmp_path, "Kept", _kept, is_broken=True, **window))
+    assert failed.returncode != 0
+    assert stack_status(cloud, "Kept") == "ROLLBACK_COMPLETE"
+    assert targets(cloud, "kept-orders") == {}
+    assert units(cloud, "kept-orders") == [(1, 1), (1, 1)]
+
+    mended = synthesize(tmp_path, "Kept", _kept, is_broken=False, **window)
+    again = bootstrapped.attempt_deploy(mended)
+    assert again.returncode != 0
+    assert "already exists" in again.stdout + again.stderr
+
+    done = bootstrapped.attempt_deploy(mended, "--import-existing-resources")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert units(cloud, "kept-orders") == [(12, 700), (12, 700)]
+    bootstrapped.deploy(mended)
+    assert targets(cloud, "kept-orders")["table write"] == (700, 7_000)

@@ -39,6 +39,14 @@ with take_part(CloudControl(int(sys.argv[1])), int(sys.argv[2])):
 ORDERS, WRITE = 3_000, 50
 # each takes four units, so a worker with one unit a second needs more than the fifteen minutes of a run
 PARTS, PART = 240, {"x": "y" * 3_900}
+# the name of an execution that a rule of EventBridge starts is two UUIDs, and its input the event
+FIRST = "11111111-2222-4333-8444-555555555555_66666666-7777-4888-9999-000000000000-first"
+CREATED = {
+    "version": "0",
+    "source": "aws.s3",
+    "detail-type": "Object Created",
+    "detail": {"bucket": {"name": "exports"}, "object": {"key": "nightly/orders.jsonl", "size": 7}},
+}
 NO_KEY = "One or more parameter values were invalid: Missing the key pk in the item"
 
 
@@ -113,18 +121,18 @@ def test_table_ends_as_the_file_is_although_a_worker_is_lost(stage: Stage) -> No
     lines[170], lines[1_300], lines[2_900] = '{"pk": "order-170"', '{"n": 1300}', ""
     content = "\r\n".join(lines).encode()
     stage.put("nightly/orders.jsonl", content)
-    run = stage.start("Orders", "first", '{"key": "nightly/orders.jsonl"}')
-    job = stage.job("Orders", "first")
+    run = stage.start("Orders", FIRST, json.dumps(CREATED))
+    job = stage.job("Orders", FIRST)
     stage.cloud.step(5)
     assert job in JobTable().ids()
     (seat,) = stage.cloud.control.take_seats(1)
     killed = subprocess.Popen([sys.executable, "-c", KILLED, str(stage.cloud.port), str(seat), job])
     assert killed.wait() == -9
     stage.cloud.control.leave(seat)
-    assert stage.progress("Orders", "first").state == "running"
+    assert stage.progress("Orders", FIRST).state == "running"
     assert stage.until_ended(run, 10) == "SUCCEEDED"
 
-    done = stage.progress("Orders", "first")
+    done = stage.progress("Orders", FIRST)
     assert (done.state, done.items, done.rejected) == ("done", ORDERS - 3, 2)
     assert {item["pk"]["S"]: int(item["n"]["N"]) for item in stage.items("orders")} == {
         f"order-{number}": number for number in range(ORDERS) if number not in (170, 1_300, 2_900)

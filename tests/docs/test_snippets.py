@@ -27,7 +27,7 @@ from highwater.core.buffered import BufferedAction, Message, read_action
 from highwater.core.pulses import pulse_detail_type
 from highwater.handlers.coordinator.call import read_pulse_event, read_request
 from tests.cdk_cli import ROOT
-from tests.constructs.template_view import messages, new_stack
+from tests.constructs.template_view import EVERY_TABLE_SAYS, messages, new_stack
 from tests.ports import free_port
 
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -80,9 +80,8 @@ def test_python_snippet_runs_and_says_what_the_page_says(snippet: Snippet) -> No
         "__name__": "snippet",
     }
     exec(compile(snippet.code, snippet.page, "exec"), names)  # noqa: S102 - the project's own pages
-    # every snippet adds resources, and so says how many
     told = [text for kind in ("error", "warning", "info") for text in messages(names["stack"], kind)]
-    said = [text for text in told if not text.endswith("[highwater:added]")]
+    said = [text for text in told if not text.endswith(EVERY_TABLE_SAYS)]
     if snippet.said is not None:
         assert said == snippet.said.splitlines()
     else:
@@ -256,3 +255,13 @@ def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> N
 
 _BOOTSTRAP = 'import boto3, tests.cdk_cli; tests.cdk_cli.bootstrap(boto3.client("cloudformation"))'
 _BOTO3 = 'import boto3; assert boto3.client("dynamodb").list_tables()["TableNames"]'
+
+
+def test_price_in_the_readme_is_what_synth_says_of_its_snippet() -> None:
+    code = next(each.code for each in _snippets() if each.page == "README.md" and each.language == "python")
+    names: dict[str, Any] = {"__name__": "snippet"}
+    exec(compile(code, "README.md", "exec"), names)  # noqa: S102 - the project's own page
+    told = " ".join(messages(names["app"].node.find_child("Shop"), "info"))
+    month, once = re.findall(r"\$[\d.]+", code)
+    assert f"declared capacity: at least {month} a month" in told
+    assert f"= {once}; a mark that the table already has is not charged again" in told

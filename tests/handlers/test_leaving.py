@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from highwater.handlers.deploy import handler as deployment
 from highwater.handlers.deploy.response import EventOutcome, success
 from tests.memory_aws.deploys import ask, custom_resource_event, role_for_deploys
 from tests.memory_aws.stage import PLAN, WITH_WINDOW, Stage
+from tests.memory_aws.tables import Table
 
 OPEN = Bounds(140, 400)
 
@@ -134,3 +136,58 @@ def test_replaced_table_stays_with_its_scaler_until_its_plan_is_deleted(stage: S
     stage.register(orders, 12, 400)
     stage.run("orders")
     assert stage.bounds(orders) == OPEN
+
+
+BEGAN = datetime(2027, 3, 4, 5, 0, tzinfo=UTC)
+TOLD = (
+    "orders was created by this deploy, which failed, and is lowered to one unit, as it may stay: to go on with it, "
+    "deploy again with cdk deploy --import-existing-resources; to delete it, turn off its deletion protection"
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "operation", "created", "left"),
+    [
+        pytest.param("ROLLBACK_IN_PROGRESS", "CreationTime", 60, 1, id="first-deploy"),
+        pytest.param("UPDATE_ROLLBACK_IN_PROGRESS", "LastUpdatedTime", 60, 1, id="table-that-an-update-added"),
+        pytest.param("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS", "LastUpdatedTime", 60, 1, id="its-cleanup"),
+        pytest.param("UPDATE_ROLLBACK_IN_PROGRESS", "LastUpdatedTime", -60, 140, id="table-from-before-the-update"),
+        pytest.param("ROLLBACK_IN_PROGRESS", "CreationTime", -60, 140, id="table-from-before-the-stack"),
+        pytest.param("DELETE_IN_PROGRESS", "CreationTime", 60, 140, id="deletion-of-the-stack"),
+        pytest.param("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "LastUpdatedTime", 60, 140, id="removal-by-a-deploy"),
+    ],
+)
+@pytest.mark.usefixtures("orders")
+def test_only_a_table_that_the_failed_operation_created_is_lowered(
+    stage: Stage, status: str, operation: str, created: int, left: int
+) -> None:
+    """It stays with the capacity of an open window, costs 280 USD a day for 18,000 units, and is in no stack."""
+    stage.account.stack_status = lambda: status
+    stage.account.stack_operation = {operation: BEGAN}
+    stage.account.tables["orders"].created = int(BEGAN.timestamp()) + created
+    answer = _ask(stage, deployment.AFTERMATH_TYPE, "Delete", {"TableName": "orders", "Plan": WITH_WINDOW.to_json()})
+    assert answer.ok
+    assert stage.capacity("orders").write == left
+    assert (answer.reason == TOLD) == (left == 1)
+
+
+def test_indexes_of_a_table_that_the_failed_operation_created_are_lowered_too(stage: Stage) -> None:
+    stage.account.roles["deployment"] = role_for_deploys()
+    table = Table.provisioned("orders", {None: Units(9, 140), "by-day": Units(7, 30), "by-name": Units(1, 1)})
+    table.created = int(BEGAN.timestamp()) + 60
+    stage.account.tables["orders"] = table
+    stage.account.stack_status = lambda: "ROLLBACK_IN_PROGRESS"
+    stage.account.stack_operation = {"CreationTime": BEGAN}
+    assert _ask(stage, deployment.AFTERMATH_TYPE, "Delete", {"TableName": "orders", "Plan": "{}"}) == success(TOLD)
+    described = table.document(stage.account.now)
+    indexes = [each["ProvisionedThroughput"]["WriteCapacityUnits"] for each in described["GlobalSecondaryIndexes"]]
+    assert (described["ProvisionedThroughput"]["ReadCapacityUnits"], indexes) == (1, [1, 1])
+
+
+@pytest.mark.usefixtures("orders")
+def test_table_whose_stack_cannot_be_read_keeps_its_capacity(stage: Stage) -> None:
+    stage.account.roles["deployment"] = role_for_deploys("cloudformation:DescribeStacks")
+    stage.account.tables["orders"].created = stage.account.now
+    answer = _ask(stage, deployment.AFTERMATH_TYPE, "Delete", {"TableName": "orders", "Plan": WITH_WINDOW.to_json()})
+    assert answer.ok
+    assert stage.capacity("orders") == Units(9, 140)

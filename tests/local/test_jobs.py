@@ -308,7 +308,7 @@ NO_COORDINATOR = (
         ),
         (
             lambda session: highwater.run_worker("", print, session=session),
-            "job: id: got '', allowed: a text of 1 to 100 characters",
+            "job: id: got '', allowed: a text of 1 to 121 characters",
         ),
         (
             lambda session: highwater.run_worker("x", print, until=datetime(2027, 3, 4), session=session),  # noqa: DTZ001
@@ -323,8 +323,8 @@ NO_COORDINATOR = (
             "job x: read: got '30%', allowed: read units per second; give a number",
         ),
         (
-            lambda session: highwater.start_job("x", table="orders", read=5, budget="b" * 101, session=session),
-            f"job x: budget: got {'b' * 101!r}, allowed: a text of 1 to 100 characters",
+            lambda session: highwater.start_job("x", table="orders", read=5, budget="b" * 122, session=session),
+            f"job x: budget: got {'b' * 120!r}, allowed: a text of 1 to 121 characters",
         ),
         (
             lambda session: highwater.worker_handler(print, lease=timedelta(days=1), session=session),

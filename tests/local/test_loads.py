@@ -143,8 +143,12 @@ def test_misuse_is_told_in_a_line(session: boto3.Session, more: dict[str, Any], 
 
 def test_state_machine_is_told_what_the_input_lacks() -> None:
     event = {"job": "x", "coordinator": None, "workers": 7, "start": {"bucket": "exports"}, "input": {"kee": "a"}}
-    with told(highwater.JobError, "job x: input: got {'kee': 'a'}, allowed: {\"key\": \"the key of an object\"}"):
+    allowed = 'allowed: {"key": "the key of an object"}, or an event of S3 about an object in exports'
+    with told(highwater.JobError, f"job x: input: got {{'kee': 'a'}}, {allowed}"):
         handler(event, None)
+    elsewhere = {"detail": {"bucket": {"name": "other"}, "object": {"key": "a"}}}
+    with told(highwater.JobError, f"job x: input: got {elsewhere}, {allowed}"):
+        handler({**event, "input": elsewhere}, None)
     text = "PacedLoad: got an event without job: {'Records': []}; have its state machine call it"
     with told(highwater.JobError, text):
         handler({"Records": []}, None)

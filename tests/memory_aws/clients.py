@@ -54,7 +54,13 @@ class Stacks:
     def describe_stacks(self, *, StackName: str) -> Document:
         if not self.allowed("cloudformation:DescribeStacks", StackName):
             raise refused("AccessDeniedException", f"not authorized to perform: DescribeStacks on {StackName}")
-        return {"Stacks": [{"StackStatus": self.account.stack_status()} | self.account.stack_operation]}
+        operation = self.account.stack_operation
+        # as the client of the function for deploys adds it, whatever boto3 knows
+        is_express = operation.get("DeploymentConfig", {}).get("Mode") == "EXPRESS"
+        return {
+            "Stacks": [{"StackStatus": self.account.stack_status()} | operation],
+            "HighwaterIsExpress": is_express,
+        }
 
 
 class ParameterNotFoundError(ClientError):

@@ -46,6 +46,7 @@ class Table:
         timing: How long its changes take.
         lasting_status: A status that lasts, empty for none.
         replica_regions: The regions of a global table's replicas, this one among them.
+        created: When it was created, in seconds since 1970.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Table:
     timing: Timing = field(default_factory=Timing)
     lasting_status: str = ""
     replica_regions: tuple[str, ...] = ()
+    created: int = 0
 
     @classmethod
     def provisioned(cls, name: str, units: Mapping[str | None, Units], timing: Timing | None = None) -> Table:
@@ -138,6 +140,7 @@ class Table:
         """What DescribeTable answers."""
         described = self._document(None, at) | {"TableArn": self.arn, "TableName": self.name}
         building = any(self.is_building(index, at) for index in self.resources)
+        described["CreationDateTime"] = datetime.fromtimestamp(self.created, UTC)
         described["TableStatus"] = self.lasting_status or _status(building or self.resources[None].is_changing(at))
         indexes = [
             self._document(index, at)

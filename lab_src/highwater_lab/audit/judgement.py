@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Final
 
 from highwater.core import Dimension
+from highwater.core.prices import HOURS_PER_MONTH
 from highwater_lab.audit.account import LiveTable
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
@@ -17,7 +18,7 @@ from highwater_lab.recommend.candidates import Candidate
 from highwater_lab.recommend.code import code_of, managed_code_of
 from highwater_lab.recommend.hcl import hcl_of
 from highwater_lab.recommend.search import least_usd, recommend
-from highwater_lab.services.billing import HOURS_PER_MONTH, bill
+from highwater_lab.services.billing import bill
 from highwater_lab.services.prices import Prices, RegionPrices
 from highwater_lab.simulation import ResourceSetup, Run, simulate
 from highwater_lab.simulation.plans import declared_plan

@@ -18,13 +18,13 @@ from highwater.core.bucket import BURST_SECONDS
 from highwater.core.findings import Severity
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.zones import find_zone
+from highwater.core.prices import HOURS_PER_MONTH
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.policies.catalogue import find_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
 from highwater_lab.recommend.candidates import Candidate, Choice, frontier, plan_of, units_for
 from highwater_lab.recommend.surges import find_surges, round_up, windows_for
-from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run, TableSetup, simulate

@@ -14,13 +14,14 @@ from typing import Protocol, TypeVar
 
 from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
+from highwater.core.prices import HOURS_PER_MONTH
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
 from highwater_lab.recommend.search import recommend
 from highwater_lab.rehearse.outcome import Cheapest, Outcome
 from highwater_lab.rehearse.rehearsal import Conditions, assumptions
-from highwater_lab.services.billing import HOURS_PER_MONTH, scaler_items
+from highwater_lab.services.billing import scaler_items
 from highwater_lab.services.prices import NO_COMMITMENTS, Commitments, Prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import ResourceSetup, TableSetup

@@ -8,10 +8,9 @@ from itertools import zip_longest
 from typing import Final
 
 from highwater.core import Dimension
+from highwater.core.prices import HOURS_PER_MONTH
 from highwater_lab.services.prices import Prices, UnitPrices
 
-# AWS's price pages and calculator count a month as 730 hours
-HOURS_PER_MONTH: Final = 730
 # The number of CloudWatch alarms that Application Auto Scaling creates for each target tracking policy on DynamoDB
 ALARMS_PER_POLICY: Final = 4
 # A scaler runs each minute, for a second or less, with this memory

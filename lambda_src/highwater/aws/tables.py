@@ -100,6 +100,7 @@ class DescribedTable:
         out_of_reach: The table's status if the table cannot be changed until an operator restores it, else empty.
         warming: Keys of those whose warm throughput is being raised.
         replica_regions: The regions of a global table's other replicas.
+        created: When the table was created, in UTC; `None` if the answer does not say.
     """
 
     arn: str
@@ -113,6 +114,7 @@ class DescribedTable:
     out_of_reach: str = ""
     warming: frozenset[str | None] = frozenset()
     replica_regions: tuple[str, ...] = ()
+    created: datetime | None = None
 
     @property
     def is_warming(self) -> bool:
@@ -159,6 +161,7 @@ def describe_table(dynamodb: DynamoDBClient, name: str) -> DescribedTable:
         out_of_reach=table["TableStatus"] if table["TableStatus"] in _OUT_OF_REACH else "",
         warming=frozenset(key for key, each in resources.items() if _is_warming(each)),
         replica_regions=_other_regions(table),
+        created=_in_utc(table.get("CreationDateTime")),
     )
 
 
@@ -248,5 +251,8 @@ def _budget(resource: Any) -> DecreaseBudget:
 
 
 def _last_increase(resource: Any) -> datetime | None:
-    at: datetime | None = resource.get("ProvisionedThroughput", {}).get("LastIncreaseDateTime")
+    return _in_utc(resource.get("ProvisionedThroughput", {}).get("LastIncreaseDateTime"))
+
+
+def _in_utc(at: datetime | None) -> datetime | None:
     return None if at is None else at.astimezone(UTC)

@@ -65,7 +65,7 @@ def start_job(
     With the id of a job that exists, and the same arguments, this changes nothing: each worker may begin with it.
 
     Args:
-        id: The job's id, 1 to 100 characters. A job that is done stays so: give each run its own.
+        id: The job's id, 1 to 121 characters. A job that is done stays so: give each run its own.
         table: The table's name.
         read: Read units per second of all workers together, fractions allowed.
         index: The name of an index to scan instead of the table.
@@ -258,10 +258,23 @@ def _load_of(job: str, event: Mapping[str, Any]) -> dict[str, Any]:
     given, asked = event["input"], dict(event["start"])
     # the CDK leaves members that are null out
     bucket, usual = asked.pop("bucket"), asked.pop("key", None)
-    key = given.get("key", usual) if isinstance(given, Mapping) else None
+    key = _key_of(given, bucket, usual)
     if not isinstance(key, str) or not key:
-        raise JobError(f'job {job}: input: got {str(given)[:120]}, allowed: {{"key": "the key of an object"}}')
+        raise JobError(
+            f'job {job}: input: got {str(given)[:120]}, allowed: {{"key": "the key of an object"}}, or an event of S3 '
+            f"about an object in {bucket}"
+        )
     return {**asked, "source": f"s3://{bucket}/{key}"}
+
+
+def _key_of(given: object, bucket: str, usual: object) -> object:
+    """Return the key that an input names: by itself, or as the event of EventBridge about an object in *bucket*."""
+    if not isinstance(given, Mapping):
+        return None
+    match given.get("detail"):
+        case {"bucket": {"name": name}, "object": {"key": key}}:
+            return key if name == bucket else None
+    return given.get("key", usual)
 
 
 @contextmanager

@@ -138,7 +138,7 @@ def start_load(
     arguments, this changes nothing.
 
     Args:
-        id: The job's id, 1 to 100 characters. A job that is done stays so: give each run its own.
+        id: The job's id, 1 to 121 characters. A job that is done stays so: give each run its own.
         table: The table's name.
         source: The object, `s3://bucket/key`.
         write: Write units per second of all workers together, fractions allowed; each index has a budget of the same

@@ -133,7 +133,7 @@ class SharedBudget:
     minute; one that wakes up later does not send before it has a new lease.
 
     Attributes:
-        name: The budget's name, 1 to 100 characters. Workers with the same name, of the same table and dimension,
+        name: The budget's name, 1 to 121 characters. Workers with the same name, of the same table and dimension,
             share; each tells the rate of the whole budget, and the lowest counts.
         coordinator: The coordinator whose table has the record. By default the only one in the account and region.
         session: The boto3 session whose credentials are used. By default a new one.

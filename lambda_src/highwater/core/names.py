@@ -27,7 +27,9 @@ PULSES_PATH: Final = "/highwater/pulses/"
 # The attributes of every item in a coordinator's table: its partition key, its sort key, and when DynamoDB deletes it.
 PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE = "table", "item", "expires"
 _BUDGET: Final = "budget#"
-MOST_BUDGET_CHARACTERS: Final = 100
+# Of budgets, and of jobs, whose budgets have their ids by default: room for a paced construct's name, a hyphen and the
+# name of an execution, which has up to 80 (AWS Step Functions API Reference, StartExecution, read 2026-11)
+MOST_BUDGET_CHARACTERS: Final = 121
 JOB_PREFIX: Final = "job#"
 # Names of the scalers' log groups begin with this.
 LOG_GROUPS_PREFIX: Final = "/highwater/scaler/"

@@ -19,6 +19,8 @@ from highwater.core.units import Dimension
 
 # The region whose prices are used, and named, where a region is not known
 USUAL_REGION: Final = "us-east-1"
+# AWS's price pages and calculator count a month as 730 hours
+HOURS_PER_MONTH: Final = 730
 _MILLION: Final = 1_000_000
 # What a unit of each dimension costs, in read units: in some regions up to 1.3 percent more or less.
 COST_WEIGHT: Final = {Dimension.READ: 1, Dimension.WRITE: 5}

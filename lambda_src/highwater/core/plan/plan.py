@@ -29,6 +29,8 @@ class IndexCapacity:
         write: Write capacity. By default the table's. An index with less write capacity than its table throttles the
             table's writes.
         windows: The windows that apply to the index, an empty tuple for none. By default the table's.
+        is_managed: Whether the index is scaled. Give false in the deploy that adds it to a table, which then changes
+            nothing but the table, and leave it out in the next. By default true.
 
     Example:
         ```python
@@ -41,6 +43,7 @@ class IndexCapacity:
     read: Capacity | None = None
     write: Capacity | None = None
     windows: tuple[Window, ...] | None = None
+    is_managed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +194,10 @@ class Plan:
         listed = {index.index_name for index in self.indexes}
         added = (IndexCapacity(index_name=name) for name in names if name not in listed)
         return replace(self, indexes=(*self.indexes, *added))
+
+    def managed(self) -> Plan:
+        """Return the plan without the indexes that are left to themselves."""
+        return replace(self, indexes=tuple(index for index in self.indexes if index.is_managed))
 
 
 def _pair(index: str | None, read: Capacity, write: Capacity, windows: tuple[Window, ...]) -> tuple[Target, Target]:

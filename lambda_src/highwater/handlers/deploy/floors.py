@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
@@ -227,6 +228,15 @@ _UPDATED = frozenset({"UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", 
 def find_stack(cloudformation: CloudFormationClient, stack_id: str, patience: Patience) -> StackState:
     """Return the state of the stack; raises the errors of `Patience.until_accepted`."""
     return patience.until_accepted(partial(read_stack, cloudformation, stack_id))
+
+
+# In these, what a failed operation had created is deleted.
+_TAKING_BACK = frozenset({"ROLLBACK_IN_PROGRESS", _ROLLING_BACK, "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"})
+
+
+def find_failed_operation(state: StackState) -> datetime | None:
+    """Return when the operation began that is being rolled back; `None` if none is."""
+    return state.began if state.status in _TAKING_BACK else None
 
 
 def is_rolling_back(state: StackState) -> bool:

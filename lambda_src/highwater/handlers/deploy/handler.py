@@ -14,6 +14,7 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -212,9 +213,12 @@ class Deployment:
     def _aftermath(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome | None:
         client, stack, properties = self.stacks(), event["StackId"], event["ResourceProperties"]
         if event["RequestType"] == "Delete":
+            table, dynamodb = properties["TableName"], self.dynamodb(None)
+            lowered = teardown.lower_new_table(table, dynamodb, patience, since=self._failed_since(event, patience))
+            if lowered is not None:
+                return response.success(lowered)
             region = event["StackId"].split(":")[3]
-            kept = teardown.leave_capacity(properties["TableName"], self.dynamodb(None), patience, region=region)
-            return response.success(kept)
+            return response.success(teardown.leave_capacity(table, dynamodb, patience, region=region))
         if not event.get("HighwaterAnswered"):
             if event["RequestType"] != "Update":
                 return response.success(_NOTHING_TO_DO)
@@ -242,6 +246,13 @@ class Deployment:
         clients = self.dynamodb(None), self.autoscaling(None)
         done = floors.assert_floors(properties["TableName"], properties["Plan"], *clients, patience)
         return response.success(done.reason)
+
+    def _failed_since(self, event: dict[str, Any], patience: Patience) -> datetime | None:
+        """Return when the operation began that is rolled back, `None` if none is, or if it is not known."""
+        try:
+            return floors.find_failed_operation(floors.find_stack(self.stacks(), event["StackId"], patience))
+        except (tables.TableRefusedError, TimeIsUpError):
+            return None
 
     def _after_express(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome | None:
         """Set the floors after an update in express mode.

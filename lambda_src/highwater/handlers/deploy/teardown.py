@@ -8,12 +8,13 @@ what was left unchanged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 from highwater.aws import tables
 from highwater.aws.autoscaling import read_targets, set_bounds
-from highwater.aws.tables import TableNotFoundError, TableRefusedError
+from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableNotFoundError, TableRefusedError
 from highwater.core.names import TargetName, resource_label
 from highwater.core.plan.plan import Plan
 from highwater.core.prices import prices_or_usual
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 
 NO_TABLE = "the table does not exist any more"
+_LOWEST = Units(1, 1)
 _NOT_SCALED = "if nothing else scales it, lower it with aws dynamodb update-table when less is enough"
 
 
@@ -79,6 +81,41 @@ def release_floors(
     return ", ".join(changes) if changes else "floors and ceilings were as planned"
 
 
+def lower_new_table(table: str, dynamodb: DynamoDBClient, patience: Patience, *, since: datetime | None) -> str | None:
+    """Lower a table that was created by the operation that is rolled back, with its indexes, to one unit each.
+
+    It is retained, belongs to no stack, and nothing scales it; nobody has used it, so less throttles nobody.
+
+    Args:
+        table: The table's name.
+        dynamodb: The client.
+        patience: The time that is left.
+        since: When the operation began; `None` if none is rolled back.
+
+    Returns:
+        A sentence for CloudFormation; `None` if the table was there before, or was not lowered.
+    """
+    if since is None:
+        return None
+    try:
+        # while capacity is being raised, DescribeTable has the units before
+        described = _wait_while(_is_in_use, dynamodb, table, patience)
+        if described.created is None or described.created < since.replace(microsecond=0):
+            return None
+        for index, units in described.capacities.items():
+            if units.covers(_LOWEST) and units != _LOWEST:
+                patience.until_accepted(partial(tables.set_capacity, dynamodb, table, index, _LOWEST))
+        _wait_while(_is_in_use, dynamodb, table, patience)
+    except TableNotFoundError:
+        return NO_TABLE
+    except (TableRefusedError, TimeIsUpError, DecreaseRefusedError, OvertakenError):
+        return None
+    return (
+        f"{table} was created by this deploy, which failed, and is lowered to one unit, as it may stay: to go on with "
+        "it, deploy again with cdk deploy --import-existing-resources; to delete it, turn off its deletion protection"
+    )
+
+
 def leave_capacity(table: str, dynamodb: DynamoDBClient, patience: Patience, *, region: str) -> str:
     """Leave the table and its indexes at the capacity that they have, and wait until DynamoDB would delete the table.
 
@@ -92,9 +129,7 @@ def leave_capacity(table: str, dynamodb: DynamoDBClient, patience: Patience, *, 
         # DescribeTable does not return the new units while capacity is being raised. DynamoDB rejects the deletion of a
         # table meanwhile, while warm throughput is being raised, which takes some minutes, and while an index is being
         # built (measured by others, 2026-10).
-        described = _wait_while(
-            lambda seen: not seen.is_active or seen.is_warming or bool(seen.building), dynamodb, table, patience
-        )
+        described = _wait_while(_is_in_use, dynamodb, table, patience)
     except TableNotFoundError:
         return NO_TABLE
     except (TableRefusedError, TimeIsUpError) as refused:
@@ -107,6 +142,11 @@ def leave_capacity(table: str, dynamodb: DynamoDBClient, patience: Patience, *, 
         f"{resource_label(index)} {units.read} RCU and {units.write} WCU" for index, units in provisioned.items()
     )
     return f"{table} keeps its capacity: {kept}, {_cost(provisioned.values(), region)}; {_NOT_SCALED}"
+
+
+def _is_in_use(seen: tables.DescribedTable) -> bool:
+    """Whether DynamoDB would reject the table's deletion for now."""
+    return not seen.is_active or seen.is_warming or bool(seen.building)
 
 
 def _cost(provisioned: Iterable[Units], region: str) -> str:
