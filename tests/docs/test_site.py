@@ -138,7 +138,8 @@ def test_reference_shows_what_a_class_is_called_with() -> None:
         "(name: 'str', clock: 'Callable[[], float]' = ..., found: 'list[str]' = ...)"
     )
     shown = conf.constructor_of(cdk_highwater.ThrottleAwareScaler).parameters
-    assert list(shown) == ["scope", "id", "topic", "tagged", "dry_run", "reserved_concurrency"]
+    options = ["topic", "tagged", "dry_run", "reserved_concurrency", "throttle_price_requests"]
+    assert list(shown) == ["scope", "id", *options]
     assert shown["dry_run"].default is False
     assert shown["scope"].default is inspect.Parameter.empty
 

@@ -36,8 +36,7 @@ HELP_ABOVE_MARK_SECONDS: Final = 310
 
 
 # Noise is measured over so many slots. What is above so many percent of demand counts, and the highest slot is taken to
-# be so many times that above the demand to come: chosen over traces with noise (decision 21; `make benchmark
-# NAME=pulses`).
+# be so many times that above the demand to come: chosen over traces with noise (decision 21).
 _NOISE_SLOTS: Final = 60
 _CALM_PERCENT, _NOISE_TIMES = 10, 6
 
