@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Required, TypedDict
 
@@ -25,7 +26,7 @@ from cdk_highwater.findings import (
 from cdk_highwater.first_target import register_after_the_first
 from cdk_highwater.nag import annotate, annotate_at_end
 from cdk_highwater.ownership import PLAN, claim
-from cdk_highwater.prewarm import raise_marks
+from cdk_highwater.prewarm import MARKS, mark_charges, raise_marks
 from cdk_highwater.quotas import TRACKING_ALARMS, count_added, count_alarms
 from cdk_highwater.remarks import charge_findings, tell_drift
 from cdk_highwater.subject import Subject, TableLike, subject_of
@@ -35,6 +36,7 @@ from highwater.core import (
     Finding,
     HighWaterMark,
     IndexCapacity,
+    Mark,
     Plan,
     ScheduledAction,
     Target,
@@ -69,7 +71,7 @@ class CapacityOptions(TypedDict, total=False):
         write: The table's write capacity.
         windows: Windows with a higher floor or ceiling. By default none.
         high_water_mark: The high-water marks. By default the highest floor declared, so that no window waits for
-            partitions.
+            partitions; with a scaler the highest ceiling, so that no surge does.
         table_quota_units: The account's quota for a table or index, in units per second of each dimension. By default
             40,000, the AWS default.
         windows_held_by: A scaler that manages the table and opens and closes its windows. By default scheduled actions
@@ -228,6 +230,8 @@ class TableCapacity(Construct):
         table: The table, of any kind.
         plan: The plan for the table. Indexes in the template that the plan does not list follow the table.
         windows_held_by: The scaler that opens and closes the windows. By default scheduled actions do.
+        has_default_mark: Whether nobody declared the plan's mark, so that it becomes the highest ceiling with a scaler.
+            By default it stays.
 
     Raises:
         TypeError: If *table* is not a table, or another argument is of another type than documented.
@@ -249,6 +253,7 @@ class TableCapacity(Construct):
         table: TableLike,
         plan: Plan,
         windows_held_by: WindowHolder | None = None,
+        has_default_mark: bool = False,
     ) -> None:
         require("plan", plan, Plan, "a Plan", "give highwater.core.Plan(read=, write=)")
         require_holder(windows_held_by)
@@ -263,6 +268,7 @@ class TableCapacity(Construct):
         self._as_of = _as_of(self.node)
         self._floors: cdk.CustomResource | None = None
         self._aftermath: cdk.CfnResource | None = None
+        self._has_default_mark = has_default_mark
         findings = [
             *fitting_findings(declared, self._subject, index_names, are_windows_held=windows_held_by is not None),
             *place_findings(self._subject, self._stack),
@@ -289,11 +295,28 @@ class TableCapacity(Construct):
             self._aftermath = self._add_aftermath()
             targets = self._add_targets(self._aftermath)
             self._floors = self._assert_floors(targets)
-            count_added(self._stack, self, DeploymentFunction.of(self._stack))
-        marks = marks_of(self._plan.without_past(self._as_of))
-        raise_marks(self, self._stack, self._subject, marks, after=self._floors, remedy=_MARK_REMEDY)
+            count_added(self._stack, DeploymentFunction.of(self._stack))
+        count_added(self._stack, self)
+        self._raise_marks()
+        annotate_at_end(self, self, lambda: mark_charges(self._marks(), _MARK_REMEDY, subject))
         if windows_held_by is not None:
             windows_held_by.add_table(self)
+
+    def warm_to_ceiling(self) -> None:
+        """Raise the marks to the highest ceilings, unless somebody declared them; called by the table's scaler.
+
+        A scaler raises capacity as far as the plan allows, and above the mark DynamoDB takes minutes (docs/worlds.md).
+        """
+        if self._has_default_mark:
+            self._plan = replace(self._plan, mark=HighWaterMark.to_ceiling())
+            self.node.try_remove_child(MARKS)
+            self._raise_marks()
+
+    def _marks(self) -> tuple[Mark, ...]:
+        return marks_of(self._plan.without_past(self._as_of))
+
+    def _raise_marks(self) -> None:
+        raise_marks(self, self._stack, self._subject, self._marks(), after=self._floors)
 
     @property
     def plan(self) -> Plan:

@@ -51,7 +51,7 @@ class _FirstTarget:
             first = next((target for target, table in self._targets if not _reaches(target, table, found)), None)
             for target, _ in self._targets:
                 if first is not None and target.node.path != first.node.path:
-                    target.add_dependency(first)
+                    target.add_resource_dependency(first)
         return []
 
 

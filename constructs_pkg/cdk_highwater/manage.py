@@ -51,6 +51,7 @@ def manage_capacity(
         table=table,
         plan=declared_plan(options, ("scope",)),
         windows_held_by=options.get("windows_held_by"),
+        has_default_mark=options.get("high_water_mark") is None,
     )
 
 

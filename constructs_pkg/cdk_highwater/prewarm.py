@@ -18,6 +18,7 @@ from highwater.core import Finding, Mark, warm_up_charge
 from highwater.core.findings import is_whole, remark, units_not_positive
 from highwater.core.names import resource_label
 
+MARKS = "Marks"
 _WARM = (
     dynamodb.WarmThroughput,
     "a WarmThroughput",
@@ -87,7 +88,8 @@ class PreWarm(Construct):
                 Mark(index, int(units["read"]), int(units["write"]), *bases.get(index, (1, 1)))
                 for index, units in declared.items()
             )
-            raise_marks(self, stack, subject, marks, remedy="without PreWarm, marks are not raised")
+            raise_marks(self, stack, subject, marks)
+            annotate(self, mark_charges(marks, "without PreWarm, marks are not raised", subject))
 
 
 def raise_marks(
@@ -96,10 +98,9 @@ def raise_marks(
     subject: Subject,
     marks: tuple[Mark, ...],
     *,
-    remedy: str,
     after: IConstruct | None = None,
 ) -> None:
-    """Create the custom resource that raises *marks*, and annotate the charge.
+    """Create the custom resource that raises *marks*, with the id `MARKS`.
 
     Marks that are not above their base floors are ignored. Without other marks, no resource is created.
 
@@ -108,7 +109,6 @@ def raise_marks(
         stack: The stack of *scope*.
         subject: The table.
         marks: The marks of the table and its indexes.
-        remedy: How to avoid the charge, for the annotation.
         after: The construct that must be deployed before. By default the table.
     """
     wanted = [mark for mark in marks if mark.is_above_base]
@@ -118,7 +118,7 @@ def raise_marks(
     permissions = function.allow_marks(subject)
     resource = cdk.CustomResource(
         scope,
-        "Marks",
+        MARKS,
         resource_type="Custom::HighwaterMarks",
         service_token=function.service_token,
         service_timeout=cdk.Duration.seconds(MARKS_ANSWER_SECONDS),
@@ -129,12 +129,14 @@ def raise_marks(
     )
     predecessor = after or subject.template
     resource.node.add_dependency(*permissions, *([] if predecessor is None else [predecessor]))
-    annotate(scope, _charge_findings(wanted, remedy, subject.charged_regions()))
 
 
-def _charge_findings(marks: list[Mark], remedy: str, regions: tuple[str | None, ...]) -> list[Finding]:
-    charges = [charge for each in regions if (charge := warm_up_charge(tuple(marks), each)) is not None]
-    if not charges:
+def mark_charges(marks: tuple[Mark, ...], remedy: str, subject: Subject) -> list[Finding]:
+    """Return what raising *marks* is charged, as an information; *remedy* says how to avoid it. None for no mark."""
+    wanted = [mark for mark in marks if mark.is_above_base]
+    regions = subject.charged_regions()
+    charges = [charge for each in regions if (charge := warm_up_charge(tuple(wanted), each)) is not None]
+    if not wanted or not charges:
         return []
     own, *others = charges
     text = f"at {own.prices.region} prices at most about {own.arithmetic}"
@@ -142,7 +144,7 @@ def _charge_findings(marks: list[Mark], remedy: str, regions: tuple[str | None, 
         usd = sum((charge.usd for charge in others), own.usd)
         text += "".join(f", at {charge.prices.region} prices ${charge.usd}" for charge in others)
         text += f", ${usd} together"
-    problem = f"{_marks_text(marks)}; charged once when it is raised, {text}"
+    problem = f"{_marks_text(wanted)}; charged once when it is raised, {text}"
     fix = f"a mark that the table already has is not charged again; {remedy}"
     return [remark("warmUpCharge", "high-water mark", problem, fix)]
 

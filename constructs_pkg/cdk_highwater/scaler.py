@@ -163,6 +163,7 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
             *scaler_findings(capacity.plan),
         ]
         if annotate(capacity, findings):
+            capacity.warm_to_ceiling()
             scaled = self._add_scaled_table(subject, capacity.plan, Mode.FLOOR)
             # on deletion, remove the schedule before the floors are reset, so that no run raises them afterwards
             self._schedule.node.add_dependency(*scaled.serve_deploys(capacity))

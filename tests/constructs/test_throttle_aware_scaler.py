@@ -16,7 +16,15 @@ import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_sns as sns
 
-from cdk_highwater import Capacity, TaggedTables, ThrottleAwareScaler, Window, manage_capacity
+from cdk_highwater import (
+    Capacity,
+    HighWaterMark,
+    HighWaterTable,
+    TaggedTables,
+    ThrottleAwareScaler,
+    Window,
+    manage_capacity,
+)
 from cdk_highwater.asset import powertools_files, runtime_files, write_asset
 from tests.constructs.template_view import (
     BOUNDS_STATEMENTS,
@@ -167,6 +175,50 @@ def test_plan_is_stored_for_the_function() -> None:
         {"min": 41, "max": 4_000, "target_utilization_percent": 70},
     )
     assert parameter["Tier"] == "Intelligent-Tiering"
+
+
+def test_price_of_a_throttled_unit_goes_with_the_plan() -> None:
+    stack = new_stack()
+    ThrottleAwareScaler(stack, "Scaler", throttle_price_requests=430).add_table(scalable_table(stack))
+    value = json.loads(TemplateView(stack).properties_of("AWS::SSM::Parameter")["Value"])
+    assert value["throttle_price_requests"] == 430
+    with pytest.raises(ValueError, match=r"\Athrottle_price_requests must be from 0 to 1,000,000, got -1\Z"):
+        ThrottleAwareScaler(stack, "Cheap", throttle_price_requests=-1)
+
+
+@pytest.mark.parametrize(
+    ("mark", "is_scaled", "marks"),
+    [
+        pytest.param(None, True, [{"index": None, "read": 30, "write": 4_000}], id="the scaler goes up to there"),
+        pytest.param(None, False, None, id="nothing is above the floors"),
+        pytest.param(HighWaterMark.to_windows(), True, None, id="declared"),
+        pytest.param(HighWaterMark.units(write=700), True, [{"index": None, "read": 3, "write": 700}], id="in units"),
+    ],
+)
+def test_mark_of_a_scalers_table_is_its_ceiling_unless_another_is_declared(
+    mark: HighWaterMark | None, *, is_scaled: bool, marks: list[dict[str, Any]] | None
+) -> None:
+    stack = new_stack()
+    table = HighWaterTable(stack, "Orders", partition_key=key(), read=READ, write=WRITE, high_water_mark=mark)
+    if is_scaled:
+        ThrottleAwareScaler(stack, "Scaler").add_table(table)
+    view = TemplateView(stack)
+    found = [json.loads(each["Properties"]["Marks"]) for each in view.of_type("Custom::HighwaterMarks")]
+    assert found == ([] if marks is None else [marks])
+    charges = [text for text in messages(stack, "info") if "warmUpCharge" in text]
+    assert len(charges) == len(found)
+    if mark is None and is_scaled:
+        assert "high-water mark: table 30 RCU and 4,000 WCU; charged once when it is raised, " in charges[0]
+
+
+def test_window_of_a_scalers_table_raises_one_mark() -> None:
+    stack = new_stack()
+    window = Window.daily("load", start="05:00", end="06:00", timezone="UTC", write_min=2_300)
+    table = HighWaterTable(stack, "Orders", partition_key=key(), read=READ, write=WRITE, windows=[window])
+    ThrottleAwareScaler(stack, "Scaler").add_table(table)
+    marks = TemplateView(stack).properties_of("Custom::HighwaterMarks")
+    assert json.loads(marks["Marks"]) == [{"index": None, "read": 30, "write": 4_000}]
+    assert len([text for text in messages(stack, "info") if "warmUpCharge" in text]) == 1
 
 
 def test_long_plan_takes_an_advanced_parameter_and_a_longer_one_is_refused() -> None:

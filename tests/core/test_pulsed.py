@@ -118,8 +118,21 @@ def test_fleet_of_which_too_little_tells_is_heard_and_nothing_else_changes() -> 
     quiet = decided(steady(100))
     assert decided(pulsed(steady(100), few)).granted == quiet.granted
     surge = told(*[200] * (_SINCE - 1), 9_000, before=200)
-    # 80 units a second that nobody told of go on beside the surge
-    assert decided(pulsed(steady(100), surge)).granted == -(-980 * 100 // 97)
+    assert decided(pulsed(steady(100), surge)).granted == -(-900 * 100 // 97)
+
+
+def test_what_a_small_part_of_the_fleet_does_not_tell_is_no_job_that_goes_on() -> None:
+    # a spike of 700 units/s in the newest minute that CloudWatch has, of which the fleet tells a tenth
+    spike = steady(100, last=[700 * 60])
+    few = told(*[100] * _SINCE, before=100)
+    assert decided(pulsed(spike, few)).granted == decided(spike).granted
+
+
+def test_fleet_that_falls_silent_is_none() -> None:
+    spike = steady(100, last=[700 * 60])
+    silent, late = (told(*[1_000] * (_SINCE - gap), *[None] * gap) for gap in (6, 5))
+    assert decided(pulsed(spike, silent)) == decided(spike)
+    assert decided(pulsed(spike, late)).reason.startswith("busiest ten minutes of "), "slots may be told late"
 
 
 def test_refused_request_counts_at_once_whatever_the_bucket_should_hold() -> None:

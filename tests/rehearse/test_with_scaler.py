@@ -11,7 +11,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 
-from cdk_highwater import Capacity, HighWaterTable, ThrottleAwareScaler, Window, manage_capacity
+from cdk_highwater import Capacity, HighWaterMark, HighWaterTable, ThrottleAwareScaler, Window, manage_capacity
 from highwater.core import Dimension
 from highwater.core.scaler import Mode
 from highwater_lab.policies.declared import Declared
@@ -44,6 +44,8 @@ def _synthesized(folder: Path, *, target_percent: int = 90, scaled: bool = True,
         write=Capacity.autoscaled(min_capacity=100, max_capacity=9_000, target_utilization_percent=target_percent),
         windows=LOADS if held else [],
         windows_held_by=scaler if held else None,
+        # as a scaler's table has it
+        high_water_mark=None if scaled else HighWaterMark.to_ceiling(),
     )
     if scaler is not None and not held:
         scaler.add_table(orders)

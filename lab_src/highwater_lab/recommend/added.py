@@ -18,12 +18,12 @@ _OF_STACK: Final = 5
 _OF_TABLE: Final = 3
 _SCALER_ALARMS: Final = 12
 # Beside its alarms: function, role, log group, two policies, dead-letter queue with its policy, schedule with its role,
-# the permission for alarms, and the deploy function's permission to hand tables over
-_OF_SCALER: Final = 11
-# The plan, and the custom resource that runs the scaler after deploys
-_OF_SCALED_TABLE: Final = 2
-# CloudFormation scales a global table itself; only a scaler's deploys need the permission for it
-_OF_SCALED_GLOBAL_TABLE: Final = 3
+# the permission for alarms, and the deploy function's permissions to hand tables over and to wait for marks
+_OF_SCALER: Final = 12
+# The plan, the custom resource that runs the scaler after deploys, and the one that raises the marks to the ceilings
+_OF_SCALED_TABLE: Final = 3
+# CloudFormation scales a global table itself; only a scaler's deploys and its marks need the permission for it
+_OF_SCALED_GLOBAL_TABLE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)

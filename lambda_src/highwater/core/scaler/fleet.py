@@ -47,7 +47,7 @@ class FleetDemand:
 
     Attributes:
         coverage_percent: Pulses over CloudWatch for minutes that both have, from 25 to 100; `None` where pulses cannot
-            be compared, or say less.
+            be compared, or say less, or where the fleet told nothing in the last minute.
         rate: Units per second asked for in the highest of the last slots, less what is noise; at least the average of
             the last minute.
         newest_rate: Units per second asked for in the highest of the last slots, noise included. It is below *rate*
@@ -142,10 +142,15 @@ def fleet_demand(seen: Observation, *, capacity_units: int, last_increase: datet
     if slots is None or slots.is_empty:
         return None
     found = coverage_percent(slots, seen)
-    coverage = None if found is None or found < LEAST_COVERAGE_PERCENT else min(found, 100)
+    # a fleet that told nothing for a minute has fallen silent, whatever it told before
+    is_silent = all(units is None for units in slots.consumed_units[-SLOTS_PER_MINUTE:])
+    coverage = None if is_silent or found is None or found < LEAST_COVERAGE_PERCENT else min(found, 100)
     # one that tells of much more than there was is believed as far as CloudWatch bears it out
     asked = slots.asked_units(found if found is not None and found > MOST_TOLD_PERCENT else coverage or 100)
-    _add_untold(asked, slots, seen)
+    if (
+        coverage is not None
+    ):  # of a fleet that tells little, most is untold; then CloudWatch's minutes count as they are
+        _add_untold(asked, slots, seen)
     since = 0 if last_increase is None else -(-int(last_increase.astimezone(UTC).timestamp()) // SLOT_SECONDS)
     after = min(max(since - slots.first, 0), len(asked))
     burst = seen.burst_seconds
