@@ -98,9 +98,13 @@ class FunctionRun:
 
     def pause(self, seconds: float) -> None:
         """Wait; raises `WorkEndedError` instead if that would leave too little time for the answers."""
-        if self.remaining_seconds() - seconds < _MARGIN:
+        if seconds > self.patience():
             raise WorkEndedError("the function's time is over")
         self.sleep(seconds)
+
+    def patience(self) -> float:
+        """Return the seconds that a request may wait, so that there is time for the answers."""
+        return self.remaining_seconds() - _MARGIN
 
     @property
     def is_over(self) -> bool:
@@ -168,6 +172,8 @@ class Drain:
         error of the function, and the messages come back after the queue's own timeout.
         """
         self.run.remaining_seconds = remaining_seconds
+        # one that would wait longer than the run lasts goes back to the queue at once
+        self.pacer.patience = self.run.patience
         try:
             outcome = self._write([_message_of(record) for record in event["Records"]])
             waits = self._waits(outcome.returned)

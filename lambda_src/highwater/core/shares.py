@@ -106,9 +106,10 @@ def without(members: Iterable[Member], id: str) -> list[Member]:
 
 def is_short(own: Member, members: Sequence[Member], now: int) -> bool:
     """Whether a worker has clearly less than its fair share, because others still hold it."""
-    live = live_members(members, now)
-    lowest = min(each.rate for each in live)
-    fair = fair_shares({each.id: max(each.wants, LEAST_WANTS) for each in live}, lowest)[own.id]
+    # its own lease may be over already, if the process stood still since it was written
+    counted = [own, *(each for each in live_members(members, now) if each.id != own.id)]
+    lowest = min(each.rate for each in counted)
+    fair = fair_shares({each.id: max(each.wants, LEAST_WANTS) for each in counted}, lowest)[own.id]
     return own.share * 10 < fair * 9
 
 
