@@ -105,3 +105,19 @@ def test_request_that_waits_for_long_renews_its_lease_and_wastes_nothing() -> No
 
     world.run(work)
     assert world.now - world.sent[0][0] == pytest.approx(61 * SECOND, rel=0.03)
+
+
+def test_workers_that_wait_through_renewals_keep_their_shares() -> None:
+    world = BudgetWorld()
+    ended: list[int] = []
+
+    def work() -> None:
+        pacer = world.pacer()
+        for _ in range(6):
+            # each waits for twenty seconds of half of the rate
+            world.send(pacer, 10 * BUDGET)
+        ended.append(world.now)
+
+    world.run(work, work)
+    # after each of the last requests there is a debt
+    assert [(at - world.sent[0][0]) / SECOND for at in ended] == pytest.approx([100, 100], rel=0.1)

@@ -1,6 +1,6 @@
 """Environments of the function behind one queue, which Lambda starts and rests as it likes: what they write together.
 
-`make benchmark NAME=environments` prints the figures.
+`make benchmark NAME=turns` prints the figures.
 """
 
 from __future__ import annotations

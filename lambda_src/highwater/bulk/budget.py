@@ -1,15 +1,13 @@
-"""Budgets of capacity units by table and index, shared by a process's threads; also retries and checkpoint files."""
+"""Budgets of capacity units by table and index, shared by a process's threads; also retries."""
 
 from __future__ import annotations
 
-import json
-import os
 import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import boto3
@@ -28,7 +26,6 @@ from highwater.core.units import Dimension
 GOES_ON: Final = "start it again with the same checkpoint to go on"
 # Attempts of a request that fails for another reason than throttling
 TRIES: Final = 8
-_FORMAT: Final = 1
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 20.0
 
 
@@ -109,37 +106,6 @@ class Retries:
         if self._failed >= TRIES or (self._throttled >= TRIES and not self.is_patient):
             raise PacedWorkError(f"{self.why(error)} (tried {TRIES} times)") from error
         return pause_before(self._throttled if is_throttled else self._failed)
-
-
-def read_checkpoint(path: Path, kind: str) -> dict[str, Any] | None:
-    """Return a checkpoint's document, `None` if there is no file.
-
-    Raises `PacedWorkError` for a file that cannot be read, or is no checkpoint of that kind.
-    """
-    try:
-        document: Any = json.loads(path.read_text())
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise PacedWorkError(f"checkpoint {path}: cannot be read: {error.strerror}") from error
-    except ValueError:
-        document = None
-    if not isinstance(document, dict) or (document.get("format"), document.get("kind")) != (_FORMAT, kind):
-        raise PacedWorkError(f"checkpoint {path}: is no checkpoint of {kind}; give another file")
-    return document
-
-
-def write_checkpoint(path: Path, kind: str, document: Mapping[str, Any]) -> None:
-    """Write a checkpoint atomically; raises `PacedWorkError` if it cannot be written."""
-    beside = path.with_name(f"{path.name}.new")
-    try:
-        with beside.open("w") as file:
-            json.dump({"format": _FORMAT, "kind": kind, **document}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError as error:
-        raise PacedWorkError(f"checkpoint {path}: cannot be written: {error.strerror}") from error
 
 
 # (table, (index, dimension)): units
@@ -352,7 +318,8 @@ class Pacer:
             paid, start = self._reserve(costs)
             has_waited = has_waited or paid.has_waited
             try:
-                entered = self._wait_until(start, lanes, terms, is_stopped)
+                with nullcontext() if self.shared is None else self.shared.waiting(() if is_retry else lanes):
+                    entered = self._wait_until(start, lanes, terms, is_stopped)
                 _check_work(is_stopped)
             except BaseException:
                 # a request that is never sent costs nothing
@@ -608,9 +575,14 @@ def _burst(rate: int) -> int:
 
 
 def _milliunits_per_second(rate: float, what: str) -> int:
-    if not rate >= LEAST_RATE:
+    try:
+        number = float(rate)
+    except (ArithmeticError, TypeError, ValueError):
+        number = float("nan")
+    if not number >= LEAST_RATE:
         message = f"{what}: got {rate:g}, allowed: {LEAST_RATE} or more units per second; leave it out for no limit"
         raise PaceError(message)
-    if rate == float("inf"):
-        raise PaceError(f"{what}: got infinity, allowed: a number of units per second; leave it out for no limit")
-    return round(rate * MILLIUNITS)
+    if number * MILLIUNITS == float("inf"):
+        got = "infinity" if number == float("inf") else f"{number:g}"
+        raise PaceError(f"{what}: got {got}, allowed: a number of units per second; leave it out for no limit")
+    return round(number * MILLIUNITS)

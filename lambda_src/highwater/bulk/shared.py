@@ -9,8 +9,8 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from random import SystemRandom
@@ -97,6 +97,7 @@ class _Lease:
     since: int = -1
     requests: int = 0
     waited: int = 0
+    waiting: int = 0
     renewals: int = 0
 
 
@@ -204,7 +205,8 @@ class SharedBudget:
         if self.when_lost not in ("stop", "known share"):
             message = f"budget {self.name}: when_lost: got {self.when_lost!r}, allowed: 'stop', 'known share'"
             raise ValueError(message)
-        if self.workers is not None and (self.workers < 1 or self.when_lost != "known share"):
+        is_number = isinstance(self.workers, int) and self.workers >= 1
+        if self.workers is not None and (not is_number or self.when_lost != "known share"):
             message = f"got {self.workers} with when_lost={self.when_lost!r}, allowed: 1 or more with 'known share'"
             raise ValueError(f"budget {self.name}: workers: {message}")
         check_session(self.session, "budget: session")
@@ -267,6 +269,18 @@ class SharedBudget:
         lease = self._lease(lane)
         lease.requests += 1
         lease.waited += has_waited
+
+    @contextmanager
+    def waiting(self, lanes: Iterable[Lane]) -> Iterator[None]:
+        """Count a request as one that has to wait, at each renewal while the block runs."""
+        leases = [self._lease(lane) for lane in lanes]
+        for lease in leases:
+            lease.waiting += 1
+        try:
+            yield
+        finally:
+            for lease in leases:
+                lease.waiting -= 1
 
     def renewals(self, lane: Lane) -> int:
         """Return how often this worker has written the record."""
@@ -353,7 +367,8 @@ class SharedBudget:
         While throttles hold it below its share, requests wait for that: then it asks for no more than it did before.
         """
         is_new = not lease.held.milliunits or not lease.held.is_live(now, self.wall())
-        if is_new or (percent == 100 and lease.waited * 2 >= max(lease.requests, 1)):
+        waited, requests = lease.waited + lease.waiting, lease.requests + lease.waiting
+        if is_new or (percent == 100 and waited * 2 >= max(requests, 1)):
             lease.wants = rate
             return rate
         # the share of which it used its percentage
