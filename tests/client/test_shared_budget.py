@@ -8,6 +8,7 @@ import os
 import re
 import weakref
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import boto3
@@ -319,8 +320,10 @@ def test_what_to_do_without_the_table_is_checked() -> None:
         SharedBudget(name="b", when_lost="go on")  # type: ignore[arg-type] # that is the test
 
 
-@pytest.mark.parametrize(("workers", "when_lost"), [(0, "known share"), (7, "stop")])
-def test_number_of_workers_is_checked(workers: int, when_lost: WhenLost) -> None:
+@pytest.mark.parametrize(
+    ("workers", "when_lost"), [(0, "known share"), (7, "stop"), (Decimal("NaN"), "known share"), (1.5, "known share")]
+)
+def test_number_of_workers_is_checked(workers: Any, when_lost: WhenLost) -> None:
     message = f"budget b: workers: got {workers} with when_lost={when_lost!r}, allowed: 1 or more with 'known share'"
     with pytest.raises(ValueError, match=rf"^{re.escape(message)}$"):
         SharedBudget(name="b", when_lost=when_lost, workers=workers)

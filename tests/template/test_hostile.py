@@ -25,11 +25,14 @@ RESOURCE = """Resources:
       TableName: *last
       ProvisionedThroughput: {ReadCapacityUnits: 5, WriteCapacityUnits: 6}
 """
-MOST_MEMORY = 250 * 2**20
+MOST_MEMORY = 150 * 2**20
+LONG = "x" * 4_096
 
 
 def _named(name: Any) -> str:
-    return json.dumps({"Resources": {"Orders": {**TABLE, "Properties": {**TABLE["Properties"], "TableName": name}}}})
+    orders = {**TABLE, "Properties": {**TABLE["Properties"], "TableName": name}}
+    parameters = {"P": {"Type": "String", "Default": LONG}}
+    return json.dumps({"Parameters": parameters, "Resources": {"Orders": orders}})
 
 
 def _join(parts: list[Any]) -> dict[str, Any]:
@@ -46,7 +49,6 @@ def _grown(levels: int, of: str) -> str:
     return head + body + RESOURCE
 
 
-LONG = "x" * 4_096
 MERGED = "A: &b0 {x: 1}\n" + "".join(
     f"B{level}: &{'last' if level == 12 else f'b{level}'} {{<<: [{', '.join([f'*b{level - 1}'] * 30)}]}}\n"
     for level in range(1, 13)
@@ -71,12 +73,12 @@ CASES = {
     "JSON": ("json", _named([{}] * 1_000_001), "has more than 1,000,000 values, which no template may have"),
     "join": (
         "json",
-        _named(_join([_join([LONG] * 200)] * 200)),
+        _named(_join([_join([{"Ref": "P"}] * 200)] * 200)),
         "Fn::Join makes a text of more than 1,048,576 characters, or too many long ones",
     ),
     "many joins": (
         "json",
-        _named({"Fn::Select": [0, [_join([LONG] * 200) for _ in range(100)]]}),
+        _named({"Fn::Select": [0, [_join([{"Ref": "P"}] * 200) for _ in range(100)]]}),
         "Fn::Join makes a text of more than 1,048,576 characters, or too many long ones",
     ),
     "sub": (
