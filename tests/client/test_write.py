@@ -252,9 +252,17 @@ def test_checkpoint_is_one_process_s(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+WHOLE: dict[str, Any] = {
+    **{"format": 1, "kind": "writes", "table": "eu-central-1 orders"},
+    **{"table_id": None, "done": 0, "actions": "0f"},
+}
+
+
 def test_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     place = tmp_path / "orders.checkpoint"
-    place.write_text('{"format": 1, "kind": "writes", "table": "eu-central-1 orders", "done": 12, "actions": "0f"}')
+    place.write_text(
+        '{"format": 1, "kind": "writes", "table": "eu-central-1 orders", "table_id": null, "done": 12, "actions": "0f"}'
+    )
     with pytest.raises(PacedWorkError) as fewer:
         write(MemoryWrites(), puts(5), checkpoint=place)
     assert str(fewer.value) == (
@@ -334,19 +342,36 @@ DAMAGE = [
     {"done": None},
     {"actions": ..., "done": 12},
     {"table": ...},
+    {"table_id": ...},
 ]
 
 
 @pytest.mark.parametrize("damage", DAMAGE, ids=str)
 def test_damaged_checkpoint_is_refused_in_a_line(tmp_path: Path, damage: dict[str, Any]) -> None:
     place = tmp_path / "orders.checkpoint"
-    whole = {"format": 1, "kind": "writes", "table": "eu-central-1 orders", "done": 0, "actions": "0f"} | damage
+    whole = {
+        "format": 1,
+        "kind": "writes",
+        "table": "eu-central-1 orders",
+        "table_id": None,
+        "done": 0,
+        "actions": "0f",
+    } | damage
     place.write_text(json.dumps({name: value for name, value in whole.items() if value is not ...}))
     with pytest.raises(PacedWorkError) as refused:
         write(MemoryWrites(), puts(50), checkpoint=place)
     told = str(refused.value)
     assert told.startswith(f"checkpoint {place}: is damaged (")
     assert told.endswith("; delete it to begin anew, or give another file")
+
+
+def test_checkpoint_of_a_table_that_was_made_anew_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "orders.checkpoint"
+    place.write_text(json.dumps(WHOLE | {"table_id": "7"}))
+    with pytest.raises(PacedWorkError) as refused:
+        write(MemoryWrites(), puts(50), checkpoint=place)
+    why = "is of writes to another eu-central-1 orders, which was deleted since; delete it to begin anew"
+    assert str(refused.value) == f"checkpoint {place}: {why}"
 
 
 def test_link_beside_a_checkpoint_leads_nowhere(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ SCAN = {
     "units": 7.5,
     "output": 900,
 }
-WRITES = {"format": 1, "kind": "writes", "table": "eu-central-1 orders", "done": 120, "actions": "0f"}
+WRITES = {"format": 1, "kind": "writes", "table": "eu-central-1 orders", "table_id": None, "done": 120, "actions": "0f"}
 
 
 def _changed(document: object, random: Random) -> str:

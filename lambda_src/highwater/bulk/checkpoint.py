@@ -201,14 +201,15 @@ class WritePlace:
     Args:
         path: The file; `None` for writes that need not be resumed.
         table: The table and its region; a file of another table is rejected.
+        table_id: DynamoDB's id of the table, another one if it was deleted and made anew; `None` if it is not known.
 
     Raises:
         PacedWorkError: The file is of another table, cannot be read or written, or is no checkpoint.
     """
 
-    def __init__(self, path: Path | None, table: str) -> None:
+    def __init__(self, path: Path | None, table: str, table_id: str | None = None) -> None:
         self._path = path
-        self._table = table
+        self._table, self._table_id = table, table_id
         self._digest = hashlib.sha256()
         self.done, self._known = 0, self._digest.hexdigest()
         known = None if path is None else read_checkpoint(path, WRITES_KIND)
@@ -216,6 +217,9 @@ class WritePlace:
             with checkpoint_members(path):
                 if known["table"] != table:
                     raise PacedWorkError(f"checkpoint {path}: is of writes to {known['table']}, not to {table}")
+                if known["table_id"] != table_id:
+                    why = f"is of writes to another {table}, which was deleted since"
+                    raise PacedWorkError(f"checkpoint {path}: {why}; delete it to begin anew")
                 self.done, self._known = _whole(known["done"]), str(known["actions"])
 
     def skip(self, done: Iterable[object]) -> None:
@@ -256,7 +260,8 @@ class WritePlace:
     def _write(self) -> None:
         if self._path is not None:
             actions = self._digest.hexdigest()
-            write_checkpoint(self._path, WRITES_KIND, {"table": self._table, "done": self.done, "actions": actions})
+            where = {"table": self._table, "table_id": self._table_id}
+            write_checkpoint(self._path, WRITES_KIND, {**where, "done": self.done, "actions": actions})
 
     def end(self) -> None:
         """Delete the file: all actions are done."""
@@ -299,6 +304,7 @@ class ScanHeader:
         segments: The number of segments.
         is_consistent: Whether its reads are strongly consistent.
         request: A digest of filter, projection and their values, so that the values themselves are not in the file.
+        table_id: DynamoDB's id of the table, another one if it was deleted and made anew; `None` if it is not known.
     """
 
     table: str
@@ -306,9 +312,10 @@ class ScanHeader:
     segments: int
     is_consistent: bool
     request: str
+    table_id: str | None = None
 
     @classmethod
-    def of(cls, region: str, arguments: Mapping[str, Any]) -> ScanHeader:
+    def of(cls, region: str, arguments: Mapping[str, Any], table_id: str | None) -> ScanHeader:
         """Return the header of a scan with these arguments of `Scan`."""
         others = {"TableName", "IndexName", "TotalSegments", "ConsistentRead"}
         rest = {name: encoded(value) for name, value in arguments.items() if name not in others}
@@ -319,6 +326,7 @@ class ScanHeader:
             int(arguments["TotalSegments"]),
             bool(arguments["ConsistentRead"]),
             digest,
+            table_id,
         )
 
     def differences(self, other: ScanHeader) -> list[str]:
@@ -328,6 +336,7 @@ class ScanHeader:
             "index": self.index != other.index,
             "consistency": self.is_consistent != other.is_consistent,
             "filter or projection": self.request != other.request,
+            "table of that name": self.table == other.table and self.table_id != other.table_id,
         }
         return [name for name, differs in named.items() if differs]
 

@@ -224,7 +224,7 @@ class PacedWrite(PacedWork):
         progress: Callable[[WriteProgress], None] | None,
     ) -> WriteProgress:
         where = f"{self._client.meta.region_name} {self.table}"
-        place = WritePlace(self.checkpoint, where)
+        place = WritePlace(self.checkpoint, where, self.described.get("TableId"))
         warn_of_others(self.checkpoint, WRITES_KIND, where)
         told = WriteProgress(done=place.done)
         given = iter(actions)
