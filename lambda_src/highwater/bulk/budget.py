@@ -198,8 +198,8 @@ class Pacer:
         region: The region whose tables are named without it. By default that of the first session or client that is
             paced. A table of another region, `eu-west-1/orders`, has a budget of its own, of the same size unless
             `limit` says otherwise.
-        shared: Shares the budgets with other workers: this one keeps to its share of each rate. By default they are
-            its own.
+        shared: Shares the budgets with other workers: this one keeps to its share of each rate. It goes by the same
+            clock, and belongs to one pacer. By default the budgets are its own.
         is_shadow: Whether requests do not wait, and what they would have waited is counted in `shadow_seconds`.
         shadow_seconds: The seconds that all requests together would have waited.
 
