@@ -134,6 +134,11 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
         "5 minutes",
         environment=(("HIGHWATER_BUFFERED_MESSAGES", "10000"),),
     ),
+    "turns": Benchmark(
+        (*_PYTEST, "-q", "-s", "tests/client/test_drain_environments.py"),
+        "5 and 20 environments of the function of buffered writes, that take turns: what they write of one budget",
+        "half a minute",
+    ),
 }
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from importlib import metadata
 from typing import Any, Final
 
+from highwater.core.documents import DocumentError, read_document
 from highwater_local.clock import CloudClock
 from highwater_local.timeline import Agenda, StuckError, Timeline
 
@@ -151,7 +151,7 @@ def _length(given: Document) -> timedelta:
 def _document(body: bytes) -> Document:
     """Return the request's JSON object; an empty one if the body is not an object."""
     try:
-        document = json.loads(body)
-    except ValueError:
+        document = read_document(body)
+    except DocumentError:
         return {}
     return document if isinstance(document, dict) else {}

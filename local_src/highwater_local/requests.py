@@ -11,6 +11,8 @@ from botocore.exceptions import UnknownServiceError
 from botocore.model import OperationNotFoundError, ServiceModel
 from botocore.validate import ParamValidator
 
+from highwater.core.documents import DocumentError, read_document
+
 # The body in AWS's JSON protocols is an object. Python's parser fails somewhere above this many levels
 _DEEP: Final = 900
 
@@ -116,7 +118,10 @@ def malformed(target: str, body: bytes) -> dict[str, Any] | None:
 
     *target* is the header `X-Amz-Target`, *body* a JSON object.
     """
-    document = json.loads(body or b"{}")
+    try:
+        document = read_document(body or b"{}")
+    except DocumentError as error:
+        return {"__type": "SerializationException", "message": f"the request {error}"}
     try:
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gzip
+import io
 import json
 import logging
 import os
@@ -54,6 +55,8 @@ from highwater_local.strict.roles import apply_boundaries, check_roles_of_functi
 from highwater_local.timeline import Agenda, Timeline
 
 _NO_OBJECT = {"__type": "SerializationException", "message": "the request is no JSON object"}
+# BatchWriteItem's 16 MB are the largest request (Amazon DynamoDB API Reference, read 2026-11), written as text
+_MOST_BODY_BYTES = 2**25
 _CLOCKED_PREFIXES = (AUTOSCALING_PREFIX, "DynamoDB_")
 # returns the rejection of a request, `None` for a request that it does not reject
 Check = Callable[[CheckedRequest], ministack.Answer | None]
@@ -232,11 +235,15 @@ def _checks(clock: CloudClock, timing: Timing, *, is_express: bool) -> tuple[Che
 
 
 def _unpacked(scope: Any, body: bytes) -> tuple[Any, bytes]:
-    """Return a request without its compression; a body that is not compressed, as it says, has no content."""
+    """Return a request without its compression.
+
+    A body that is not compressed, as it says, or that becomes larger than any request may be, has no content.
+    """
     try:
-        body = gzip.decompress(body)
+        unpacked = gzip.GzipFile(fileobj=io.BytesIO(body)).read(_MOST_BODY_BYTES + 1)
     except (OSError, EOFError, zlib.error):
-        body = b""
+        unpacked = b""
+    body = unpacked if len(unpacked) <= _MOST_BODY_BYTES else b""
     return {**scope, "headers": [header for header in scope["headers"] if header[0] != b"content-encoding"]}, body
 
 

@@ -8,12 +8,18 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from highwater.cli.items import InputError, read_lines
+from highwater.cli.items import InputError, ItemOutput, OutputError, read_lines
 
 TEXT = "".join(f'{{"pk": "order-{number}"}}\n' for number in range(1_000)).encode()
 FRAME = zstandard.ZstdCompressor().compress(TEXT)
 BROKEN = bytearray(gzip.compress(TEXT, mtime=0))
 BROKEN[20] ^= 0xFF
+
+
+def test_output_whose_name_no_file_can_have_is_refused() -> None:
+    with pytest.raises(OutputError) as refused:
+        ItemOutput(Path("orders\0.jsonl"), None)
+    assert str(refused.value) == "orders\0.jsonl: cannot be written: embedded null byte"
 
 
 @pytest.mark.parametrize("frames", [0, 1, 2])

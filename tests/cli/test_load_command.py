@@ -294,6 +294,29 @@ def test_load_that_is_killed_goes_on_and_misses_nothing(stage: Stage, tmp_path: 
     assert not place.exists()
 
 
+def test_load_of_a_file_that_has_changed_is_not_resumed(stage: Stage, tmp_path: Path) -> None:
+    stage.make("changed")
+    path, place = tmp_path / "orders.jsonl", tmp_path / "orders.jsonl.load"
+    # blocks of a hundred items; the last line is no item
+    path.write_text(typed(150, _WIDE) + '{"pk": 1e9999999999999999999}\n')
+    status, _, told = stage.run("load", "changed", "--write", "60", "--from", str(path))
+    assert status == 1
+    assert told.startswith(
+        "highwater load: orders.jsonl, line 151: the line has a number that DynamoDB cannot represent;"
+    )
+    done = json.loads(place.read_text())["done"]
+    assert 0 < done <= 150
+    whole = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(['{"pk": "new"}\n', *whole[:-1]]))
+    status, _, told = stage.run("load", "changed", "--write", "4000", "--from", str(path), "--resume")
+    why = f"is of other actions: the first {done} are not those that are through; give the same ones, or another file"
+    assert (status, told) == (1, f"highwater load: checkpoint {place}: {why}; go on with --resume\n")
+    # the line that was wrong may be mended
+    path.write_text("".join([*whole[:-1], '{"pk": "mended"}\n']))
+    assert stage.run("load", "changed", "--write", "4000", "--from", str(path), "--resume")[0] == 0
+    assert len(stage.items("changed")) == 151
+
+
 def test_load_that_is_interrupted_ends_between_two_blocks(stage: Stage, tmp_path: Path) -> None:
     stage.make("stopped")
     path, place = tmp_path / "orders.jsonl", tmp_path / "orders.jsonl.load"

@@ -128,6 +128,8 @@ def test_what_other_workers_of_a_shared_budget_consumed_is_no_others() -> None:
     account, clock, record = Account(units={None: 1_000}), Clock(), Record()
     work = followed(account, "60%", clock, Start.FULL)
     work.pacer.shared = record.worker()
+    # one clock for both
+    work.pacer.clock, work.pacer.pause = lambda: record.now, record.pause
     at = ("orders", (None, WRITE))
     for _ in range(20):
         # a fellow renews its nine tenths of the 600 units a second, so this worker has 60
@@ -135,8 +137,7 @@ def test_what_other_workers_of_a_shared_budget_consumed_is_no_others() -> None:
         record.add("fellow", share=540_000)
         work.beat()
         work.pacer.settle(work.pacer.wait({at: 360.0}), {at: 360.0})
-        clock.now = max(clock.now, 0) + 6 * SECOND
-        record.now += 6 * SECOND
+        clock.now = record.now
     assert work.pacer.share("orders", None, WRITE) == 0.1
     account.consumed = {None: {0: 600.0, 1: 600.0}}
     clock.now += 60 * SECOND

@@ -91,6 +91,11 @@ def test_blank_line_is_none() -> None:
     [
         (ObjectLine(7, 12, b"{\xff}\r\n"), "the line is no text in UTF-8", "{\ufffd}"),
         (ObjectLine(7, 11, b"[7]\n"), "the line is no JSON object", "[7]"),
+        (
+            ObjectLine(7, 50, b'{"pk": "a", "n": 1e9999999999999999999}    '),
+            "the line has a number that DynamoDB cannot represent",
+            '{"pk": "a", "n": 1e9999999999999999999}',
+        ),
         (ObjectLine(7, 5_000_000, b"x" * 4_000_000), "the line is too long; allowed: 4,194,304 bytes", "x" * 1_000),
     ],
 )

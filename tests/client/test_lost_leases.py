@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from highwater import Pacer
-from highwater.core.shares import lease_ms
+from highwater.core.shares import lease_ms, members_of_text
 from highwater.core.units import Dimension
 from tests.client.memory_budget import AT, GONE, LANE, RATE, SECOND, Record, SilentForCarts
 
@@ -48,14 +50,14 @@ def test_batch_work_stops_at_the_end_of_its_lease_until_the_table_answers(
 def test_share_that_was_given_up_by_a_write_whose_answer_is_lost_is_used_no_more() -> None:
     record = Record()
     worker, other = record.worker(), record.worker()
-    assert worker.enter(LANE, RATE, 0) == RATE
+    assert worker.enter(LANE, RATE, 0).milliunits == RATE
     # the other one is there, and waits for its part
     record.add(other._id, wants=RATE)
     record.now += 2 * SECOND
     record.loses_answer = True
-    held = worker.enter(LANE, RATE, 0)
+    held = worker.enter(LANE, RATE, 0).milliunits
     record.loses_answer = False
-    assert other.enter(LANE, RATE, 0) + held <= RATE
+    assert other.enter(LANE, RATE, 0).milliunits + held <= RATE
 
 
 def test_service_falls_to_its_part_of_the_rate_by_the_workers_known_last() -> None:
@@ -63,14 +65,14 @@ def test_service_falls_to_its_part_of_the_rate_by_the_workers_known_last() -> No
     for name in ("a", "b"):
         record.add(name, share=100_000, wants=100_000)
     worker = record.worker(when_lost="known share")
-    assert worker.enter(LANE, RATE, 0) == 400_000
+    assert worker.enter(LANE, RATE, 0).milliunits == 400_000
     record.error = GONE
     record.now += 30 * SECOND
-    assert worker.enter(LANE, RATE, 0) == RATE // 3
+    assert worker.enter(LANE, RATE, 0).milliunits == RATE // 3
     assert worker.may_send(LANE)
     record.error = None
     record.now += 2 * SECOND
-    assert worker.enter(LANE, RATE, 0) == RATE
+    assert worker.enter(LANE, RATE, 0).milliunits == RATE
 
 
 def test_service_that_starts_while_the_table_is_silent_waits_for_its_first_lease() -> None:
@@ -84,7 +86,7 @@ def test_service_that_starts_while_the_table_is_silent_waits_for_its_first_lease
 
     worker.pause = back_in_time
     assert not worker.may_send(LANE)
-    assert worker.enter(LANE, RATE, 0) == RATE
+    assert worker.enter(LANE, RATE, 0).milliunits == RATE
     assert 90 * SECOND <= record.now - began <= 92 * SECOND
 
 
@@ -115,16 +117,16 @@ def test_services_that_all_start_while_the_table_is_silent_keep_to_the_rate_by_t
     assert len(sent) >= 600 * 18
     # once the table answers they lease, and what was stated divides nothing any more
     record.error = None
-    assert record.worker(when_lost="known share", workers=8).enter(LANE, RATE, 0) == RATE
+    assert record.worker(when_lost="known share", workers=8).enter(LANE, RATE, 0).milliunits == RATE
 
 
 def test_service_that_loses_its_lease_divides_by_the_stated_number_if_it_knew_fewer() -> None:
     record = Record()
     worker = record.worker(when_lost="known share", workers=5)
-    assert worker.enter(LANE, RATE, 0) == RATE
+    assert worker.enter(LANE, RATE, 0).milliunits == RATE
     record.error = GONE
     record.now += 30 * SECOND
-    assert worker.enter(LANE, RATE, 0) == RATE // 5
+    assert worker.enter(LANE, RATE, 0).milliunits == RATE // 5
 
 
 @pytest.mark.parametrize("clock", ["monotonic", "wall"])
@@ -171,3 +173,67 @@ def test_request_of_two_tables_is_not_sent_before_both_leases_last() -> None:
     pacer.wait(dict.fromkeys([AT, ("carts", AT[1])], 1.0))
     assert record.now >= record.silent_until
     assert [shared.may_send(lane) for lane in lanes] == [True, True]
+
+
+@pytest.mark.parametrize("others", [0, 1, 30])
+def test_worker_that_is_frozen_past_its_lease_while_it_renews_it_goes_on(others: int) -> None:
+    record = Record()
+    for number in range(others):
+        record.add(f"other-{number}", share=1_000, wants=1_000, seconds=55)
+    pacer = Pacer(clock=lambda: record.now, pause=record.pause, shared=record.worker(), starts_full=False)
+    pacer.limit("orders", Dimension.WRITE, 600)
+    pacer.settle(pacer.wait({AT: 1.0}), {AT: 1.0})
+    record.now += 40 * SECOND
+
+    def freeze() -> None:
+        record.now += 70 * SECOND
+
+    record.before_write = freeze
+    pacer.wait({AT: 1.0})
+    assert pacer.shared is not None
+    assert pacer.shared.may_send(LANE)
+
+
+def test_share_that_shrinks_is_used_no_more_while_the_answer_is_on_its_way() -> None:
+    record = Record()
+    worker = record.worker()
+    assert worker.enter(LANE, RATE, 0).milliunits == RATE
+    record.add("other", wants=RATE)
+    record.now += 2 * SECOND
+    worker.note(LANE, has_waited=True)
+    meanwhile: list[int] = []
+    # another thread of this worker sends while the record is written
+    record.before_write = lambda: meanwhile.append(worker._leases[LANE].held.milliunits)
+    assert worker.enter(LANE, RATE, 0).milliunits == RATE // 2
+    assert meanwhile == [RATE // 2]
+
+
+@pytest.mark.parametrize(
+    "version",
+    [{"N": "0.5"}, {"N": "1E+30"}, {"N": "-1"}, {"N": "9" * 38}, {"S": "x"}, {"BOOL": True}, {"NULL": True}],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "members", [{"S": "[]"}, {"S": "{"}, {"S": "[" * 100_000}, {"N": "5"}], ids=lambda each: str(each)[:20]
+)
+def test_record_that_somebody_else_has_changed_is_replaced(version: dict[str, Any], members: dict[str, Any]) -> None:
+    record = Changed(item={"version": version, "members": members})
+    assert record.worker().enter(LANE, RATE, 0).milliunits == RATE
+    assert members_of_text(record.item["members"]["S"])[0].share == RATE
+
+
+class Changed(Record):
+    """A record that is kept as DynamoDB keeps it, whatever it is."""
+
+    def __init__(self, item: dict[str, Any]) -> None:
+        super().__init__()
+        self.item = item
+
+    def get_item(self, **_: Any) -> dict[str, Any]:
+        return self._answer({"Item": self.item})
+
+    def update_item(self, **request: Any) -> dict[str, Any]:
+        values = request["ExpressionAttributeValues"]
+        assert values[":old"] == self.item["version"]
+        self.item = {"version": values[":new"], "members": values[":members"]}
+        return self._answer({})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from dataclasses import dataclass, field
+from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
@@ -377,6 +378,14 @@ def test_statements_are_paced(paced: Paced, statement: str, dimension: str) -> N
         (
             {"write": float("inf")},
             "write rate: got infinity, allowed: a number of units per second; leave it out for no limit",
+        ),
+        (
+            {"write": 1e308},
+            "write rate: got 1e+308, allowed: a number of units per second; leave it out for no limit",
+        ),
+        (
+            {"write": Decimal("NaN")},
+            "write rate: got NaN, allowed: 0.001 or more units per second; leave it out for no limit",
         ),
         (
             {"table": "orders", "indexes": {"by_status": -2}},

@@ -284,6 +284,20 @@ def test_checkpoint_of_another_scan_is_refused(tmp_path: Path, more: dict[str, A
     assert place.read_text() == before
 
 
+def test_checkpoint_of_a_table_that_was_made_anew_is_refused(tmp_path: Path) -> None:
+    table, place = MemoryTable(items(300)), tmp_path / "orders.checkpoint"
+    running = scan(table, checkpoint=place)
+    next(running)
+    running.close()  # type: ignore[attr-defined] # a generator
+    known = json.loads(place.read_text())
+    known["header"]["table_id"] = "7"
+    place.write_text(json.dumps(known))
+    with pytest.raises(PacedWorkError) as told:
+        next(scan(table, checkpoint=place))
+    what = "is of a scan with another table of that name; give the same arguments, or another file to begin anew"
+    assert str(told.value) == f"checkpoint {place}: {what}"
+
+
 def test_checkpoint_that_cannot_be(tmp_path: Path) -> None:
     place = tmp_path / "orders.checkpoint"
     place.write_text("{}")

@@ -8,6 +8,7 @@ import os
 import re
 import weakref
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import boto3
@@ -29,11 +30,11 @@ from tests.client.scripted import ITEM, DynamoDB, throttled
 def test_worker_alone_has_the_whole_rate_and_renews_at_half_of_its_lease() -> None:
     record = Record()
     worker = record.worker()
-    assert worker.enter(LANE, RATE, 0) == RATE
+    assert worker.enter(LANE, RATE, 0).milliunits == RATE
     assert record.key == {"table": {"S": "budget#nightly"}, "item": {"S": "orders write"}}
     for _ in range(40):
         record.now += SECOND // 2
-        assert worker.enter(LANE, RATE, 0) == RATE
+        assert worker.enter(LANE, RATE, 0).milliunits == RATE
     # a lease of four seconds, of which up to one is lost as times are told to the second
     assert 8 <= record.writes <= 14
     assert record.writes == worker.renewals(LANE)
@@ -50,7 +51,7 @@ def test_joiner_waits_until_somebody_has_made_room() -> None:
     record = Record()
     record.add("other", share=RATE, seconds=3)
     began = record.now
-    assert record.worker().enter(LANE, RATE, 0) == RATE
+    assert record.worker().enter(LANE, RATE, 0).milliunits == RATE
     # until the other's lease, and two seconds for clocks that differ, are over
     assert 5 * SECOND - SECOND <= record.now - began <= 7 * SECOND
     assert record.writes <= 8
@@ -68,7 +69,7 @@ def test_joiner_without_a_share_rests_until_it_may_ask_again() -> None:
     worker = record.worker()
     # a lease among twenty is of 40 seconds, and it asks at a quarter of it
     worker.pause = pause
-    assert worker.enter(LANE, RATE, 0) > 0
+    assert worker.enter(LANE, RATE, 0).milliunits > 0
     assert sum(pauses) >= 30
     assert len(pauses) <= 2 * sum(pauses)
 
@@ -76,12 +77,12 @@ def test_joiner_without_a_share_rests_until_it_may_ask_again() -> None:
 def test_worker_makes_room_for_others_at_its_next_renewal_and_the_lowest_rate_counts() -> None:
     record = Record()
     worker = record.worker()
-    assert worker.enter(LANE, RATE, 0) == RATE
+    assert worker.enter(LANE, RATE, 0).milliunits == RATE
     record.add("other", rate=RATE // 2)
-    assert worker.enter(LANE, RATE, 0) == RATE
+    assert worker.enter(LANE, RATE, 0).milliunits == RATE
     record.now += 2 * SECOND
     worker.note(LANE, has_waited=True)
-    assert worker.enter(LANE, RATE, 0) == RATE // 4
+    assert worker.enter(LANE, RATE, 0).milliunits == RATE // 4
     # of what it does not use, it keeps half while the other asks for nothing more
 
 
@@ -89,24 +90,24 @@ def test_share_follows_what_was_used_unless_requests_had_to_wait() -> None:
     record = Record()
     record.add("other", share=RATE // 2, wants=10 * RATE, seconds=55)
     worker = record.worker()
-    assert worker.enter(LANE, RATE, 0) == RATE // 2
+    assert worker.enter(LANE, RATE, 0).milliunits == RATE // 2
     spent = 0
     for _ in range(6):
         record.now += 3 * SECOND
         spent += 3 * 60_000
         worker.note(LANE, has_waited=False)
-        share = worker.enter(LANE, RATE, spent)
+        share = worker.enter(LANE, RATE, spent).milliunits
     # 60 units a second were used, and a quarter more is asked for
     assert 70_000 <= share <= 80_000
     worker.note(LANE, has_waited=True)
     record.now += 3 * SECOND
-    assert worker.enter(LANE, RATE, spent) == RATE // 2
+    assert worker.enter(LANE, RATE, spent).milliunits == RATE // 2
 
 
 def test_write_that_loses_against_another_workers_is_computed_anew() -> None:
     record = Record()
     record.before_write = lambda: record.add("other", share=200_000)
-    assert record.worker().enter(LANE, RATE, 0) == RATE // 2
+    assert record.worker().enter(LANE, RATE, 0).milliunits == RATE // 2
     assert (record.losses, record.writes, record.reads) == (1, 1, 2)
 
 
@@ -269,7 +270,7 @@ def test_permission_that_is_lost_later_stops_batch_work_as_a_silent_table_does()
         record.error = None
 
     worker.pause = granted
-    assert worker.enter(LANE, RATE, 0) == RATE
+    assert worker.enter(LANE, RATE, 0).milliunits == RATE
 
 
 def test_budget_that_holds_no_share_is_not_kept_until_the_process_ends() -> None:
@@ -319,8 +320,10 @@ def test_what_to_do_without_the_table_is_checked() -> None:
         SharedBudget(name="b", when_lost="go on")  # type: ignore[arg-type] # that is the test
 
 
-@pytest.mark.parametrize(("workers", "when_lost"), [(0, "known share"), (7, "stop")])
-def test_number_of_workers_is_checked(workers: int, when_lost: WhenLost) -> None:
+@pytest.mark.parametrize(
+    ("workers", "when_lost"), [(0, "known share"), (7, "stop"), (Decimal("NaN"), "known share"), (1.5, "known share")]
+)
+def test_number_of_workers_is_checked(workers: Any, when_lost: WhenLost) -> None:
     message = f"budget b: workers: got {workers} with when_lost={when_lost!r}, allowed: 1 or more with 'known share'"
     with pytest.raises(ValueError, match=rf"^{re.escape(message)}$"):
         SharedBudget(name="b", when_lost=when_lost, workers=workers)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import threading
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from highwater import Delete, PacedWorkError, Put, Rejected, Update, WriteProgre
 from highwater.bulk.budget import TRIES
 from highwater.bulk.items import Action
 from highwater.bulk.send import BatchSender, Sent, batches_of
-from highwater.bulk.write import _laps
+from highwater.bulk.write import PacedWrite, _laps, refuse
 from highwater.core import Dimension
 from highwater.core.pacing import item_bytes, write_units_of
 from tests.client.memory_table import refused
@@ -250,9 +252,17 @@ def test_checkpoint_is_one_process_s(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+WHOLE: dict[str, Any] = {
+    **{"format": 1, "kind": "writes", "table": "eu-central-1 orders"},
+    **{"table_id": None, "done": 0, "actions": "0f"},
+}
+
+
 def test_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     place = tmp_path / "orders.checkpoint"
-    place.write_text('{"format": 1, "kind": "writes", "table": "eu-central-1 orders", "done": 12}')
+    place.write_text(
+        '{"format": 1, "kind": "writes", "table": "eu-central-1 orders", "table_id": null, "done": 12, "actions": "0f"}'
+    )
     with pytest.raises(PacedWorkError) as fewer:
         write(MemoryWrites(), puts(5), checkpoint=place)
     assert str(fewer.value) == (
@@ -266,6 +276,110 @@ def test_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PacedWorkError) as scan:
         write(MemoryWrites(), puts(5), checkpoint=place)
     assert str(scan.value) == f"checkpoint {place}: is no checkpoint of writes; give another file"
+
+
+CHANGED = {
+    "in front": lambda given: [Put({"pk": "new"}), *given],
+    "in between": lambda given: [*given[:50], Put({"pk": "new"}), *given[50:]],
+    "left out": lambda given: [*given[:50], *given[51:]],
+    "in another order": lambda given: [*reversed(given)],
+}
+
+
+@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
+def test_actions_that_are_others_when_writes_are_resumed_are_refused(
+    tmp_path: Path, change: Callable[[list[Action]], list[Action]]
+) -> None:
+    place, table = tmp_path / "orders.checkpoint", MemoryWrites()
+    is_stopped = threading.Event()
+    work = PacedWrite(
+        table="orders", write=200, session=table, pacer=Clock().pacer(), checkpoint=place, is_stopped=is_stopped
+    )
+    work.run(puts(1_500), refuse, lambda _: is_stopped.set())
+    done = json.loads(place.read_text())["done"]
+    assert 50 < done < 1_500
+    with pytest.raises(PacedWorkError) as refused:
+        write(table, change(puts(1_500)), checkpoint=place)
+    assert str(refused.value) == (
+        f"checkpoint {place}: is of other actions: the first {done:,} are not those that are through; give the same "
+        "ones, or another file"
+    )
+    assert len(table.items) == done
+    # what is not of the key may be another: the time at which an item was copied, for example
+    assert write(table, [Put({"pk": f"order-{n}", "n": -n}) for n in range(1_500)], checkpoint=place).done == 1_500
+    assert len(table.items) == 1_500
+
+
+def test_resumed_load_compares_contents_and_sets_have_no_order(tmp_path: Path) -> None:
+    place, table = tmp_path / "orders.checkpoint", MemoryWrites()
+
+    def run(given: list[Action], *, stops: bool = False) -> WriteProgress:
+        work = PacedWrite(
+            table="orders",
+            write=200,
+            session=table,
+            pacer=Clock().pacer(),
+            checkpoint=place,
+            is_same_by="content",
+        )
+        return work.run(given, refuse, lambda _: work.is_stopped.set() if stops else None)
+
+    def given(tags: list[str], total: int = 5) -> list[Action]:
+        return [Put({"pk": f"order-{n}", "tags": set(tags), "more": {"b": b"x", "total": total}}) for n in range(1_500)]
+
+    run(given(["x", "y", "z"]), stops=True)
+    with pytest.raises(PacedWorkError, match="is of other actions"):
+        run(given(["x", "y", "z"], total=6))
+    assert run(given(["z", "y", "x"])).done == 1_500
+
+
+DAMAGE = [
+    {"done": -1},
+    {"done": 0.5},
+    {"done": True},
+    {"done": "12"},
+    {"done": 10**400},
+    {"done": None},
+    {"actions": ..., "done": 12},
+    {"table": ...},
+    {"table_id": ...},
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=str)
+def test_damaged_checkpoint_is_refused_in_a_line(tmp_path: Path, damage: dict[str, Any]) -> None:
+    place = tmp_path / "orders.checkpoint"
+    whole = {
+        "format": 1,
+        "kind": "writes",
+        "table": "eu-central-1 orders",
+        "table_id": None,
+        "done": 0,
+        "actions": "0f",
+    } | damage
+    place.write_text(json.dumps({name: value for name, value in whole.items() if value is not ...}))
+    with pytest.raises(PacedWorkError) as refused:
+        write(MemoryWrites(), puts(50), checkpoint=place)
+    told = str(refused.value)
+    assert told.startswith(f"checkpoint {place}: is damaged (")
+    assert told.endswith("; delete it to begin anew, or give another file")
+
+
+def test_checkpoint_of_a_table_that_was_made_anew_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "orders.checkpoint"
+    place.write_text(json.dumps(WHOLE | {"table_id": "7"}))
+    with pytest.raises(PacedWorkError) as refused:
+        write(MemoryWrites(), puts(50), checkpoint=place)
+    why = "is of writes to another eu-central-1 orders, which was deleted since; delete it to begin anew"
+    assert str(refused.value) == f"checkpoint {place}: {why}"
+
+
+def test_link_beside_a_checkpoint_leads_nowhere(tmp_path: Path) -> None:
+    place, other = tmp_path / "orders.checkpoint", tmp_path / "mine"
+    other.write_text("mine")
+    place.with_name("orders.checkpoint.new").symlink_to(other)
+    assert write(MemoryWrites(), puts(5), checkpoint=place).done == 5
+    assert other.read_text() == "mine"
 
 
 def test_writes_that_cannot_be() -> None:

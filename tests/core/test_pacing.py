@@ -69,6 +69,23 @@ def test_what_was_paid_too_much_comes_back() -> None:
     assert bucket.starts_at(0, 10_000) == SECOND // 20
 
 
+def test_bucket_fills_only_within_its_time_and_begins_with_nothing_but_its_debt() -> None:
+    bucket = PacingBucket(rate=10_000, burst=10_000)
+    bucket.begin(0, 2 * SECOND)
+    assert [bucket.held(at * SECOND // 2) for at in (0, 1, 2, 9)] == [0, 5_000, 10_000, 10_000]
+    bucket.begin(100 * SECOND, 103 * SECOND)
+    assert [bucket.held(at * SECOND) for at in (100, 101, 109)] == [0, 10_000, 10_000]
+    # a debt of four seconds, of which two are paid within its time, whatever is changed after it
+    bucket.reserve(101 * SECOND, 50_000)
+    bucket.change(200 * SECOND, 20_000, 20_000)
+    bucket.settle(300 * SECOND, 0, 0)
+    bucket.begin(400 * SECOND, 500 * SECOND)
+    assert bucket.held(400 * SECOND) == -20_000
+    # what was paid too much under the last lease is not had under this one
+    bucket.settle(401 * SECOND, 50_000, 0)
+    assert bucket.held(401 * SECOND) == 20_000
+
+
 @pytest.mark.parametrize(("rate", "burst"), [(0, 5), (5, 0)])
 def test_bucket_that_nothing_comes_out_of_is_refused(rate: int, burst: int) -> None:
     with pytest.raises(ValueError, match="above 0") as refused:

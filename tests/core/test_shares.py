@@ -176,3 +176,9 @@ def test_member_is_replaced_and_not_doubled() -> None:
     own, members = renewed([], "a", now=0, rate=RATE, wants=5_000)
     again, members = renewed(members, "a", now=7, rate=RATE // 2, wants=9_000)
     assert members == [again] == [replace(own, wants=9_000, rate=RATE // 2, share=RATE // 2, until=4_007)]
+
+
+def test_lease_that_is_over_when_it_is_looked_at_is_short_or_not_like_any_other() -> None:
+    own, other = Member("a", RATE, RATE, 100_000, 1_000), Member("b", RATE, RATE, 500_000, 90_000)
+    assert is_short(own, [own, other], 80_000)
+    assert not is_short(replace(own, share=RATE), [own], 80_000)

@@ -207,7 +207,7 @@ _BOOST = '"id":"nightly-2","table":"orders","owner":"x","end":"2027-03-04T12:00:
     [
         ("leases", '[{"id":"x"}]', "KeyError('targets')"),
         ("leases", '{"id":"x"}', "AttributeError(\"'str' object has no attribute 'get'\")"),
-        ("leases", "orders", "JSONDecodeError('Expecting value: line 1 column 1 (char 0)')"),
+        ("leases", "orders", "DocumentError('is not JSON (Expecting value: line 1 column 1 (char 0))')"),
         (
             "leases",
             f'[{{{_BOOST},"start":"2027-03-04T10:00:00","targets":{{"write":[9,false,null]}}}}]',
@@ -216,7 +216,7 @@ _BOOST = '"id":"nightly-2","table":"orders","owner":"x","end":"2027-03-04T12:00:
         (
             "leases",
             f'[{{{_BOOST},"start":"2027-03-04T10:00:00Z","targets":{{"write":[Infinity,false,null]}}}}]',
-            "TypeError(\"'float' object cannot be interpreted as an integer\")",
+            "DocumentError('is not JSON (Infinity is not a number of JSON)')",
         ),
         ("boosted", '{"write":"9"}', "TypeError(\"'str' object cannot be interpreted as an integer\")"),
     ],

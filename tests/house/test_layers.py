@@ -87,7 +87,7 @@ CORE = "highwater.core"
 GROUND = {
     f"{CORE}.{name}"
     for name in (
-        *("bucket", "budget", "errors", "findings", "limits"),
+        *("bucket", "budget", "documents", "errors", "findings", "limits"),
         *("names", "prices", "throttles", "tracking", "units"),
     )
 }

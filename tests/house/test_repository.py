@@ -35,6 +35,13 @@ def test_no_file_names_a_package_index_or_a_machine() -> None:
     assert found == []
 
 
+def test_one_function_reads_json_in_the_runtime() -> None:
+    """What others wrote may be anything, and `read_document` alone knows all that the library's parser raises."""
+    runtime = ROOT / "lambda_src" / "highwater"
+    found = {path.name for path in runtime.rglob("*.py") if re.search(r"\bjson\.loads?\(", path.read_text())}
+    assert found == {"documents.py"}
+
+
 def test_no_source_file_is_too_long_to_read_in_one_sitting() -> None:
     long = [
         f"{name}: {lines}"

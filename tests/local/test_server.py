@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -146,6 +147,7 @@ def test_advance_by_what_is_no_whole_number_is_refused_in_one_line(cloud: LocalC
         pytest.param(b'{"seconds": 1000000000000}', id="past-the-end-of-time"),
         pytest.param(b'{"seconds": 1' + b"0" * 400 + b"}", id="past-any-number"),
         pytest.param(b'{"seconds": NaN}', id="not-a-number"),
+        pytest.param(b"[" * 100_000, id="nested-too-deeply"),
     ],
 )
 def test_advance_with_a_bad_body_is_refused_in_one_line_and_the_cloud_goes_on(cloud: LocalCloud, body: bytes) -> None:
@@ -340,6 +342,20 @@ def test_body_that_is_no_object_is_refused_as_aws_does(cloud: LocalCloud, target
         400,
         {"__type": "SerializationException", "message": "the request is no JSON object"},
     )
+
+
+@pytest.mark.parametrize("target", ["DynamoDB_20120810.PutItem", "AnyScaleFrontendService.DescribeScalableTargets"])
+def test_number_that_python_does_not_read_is_refused_and_no_failure(cloud: LocalCloud, target: str) -> None:
+    headers = {"X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.0"}
+    status, answer = _ask(cloud, "/", b'{"n":' + b"9" * 5_000 + b"}", headers)
+    assert (status, json.loads(answer)["__type"]) == (400, "SerializationException")
+
+
+def test_compressed_body_that_becomes_larger_than_any_request_has_no_content(cloud: LocalCloud) -> None:
+    body = gzip.compress(b'{"TableName":"' + b"x" * 2**26 + b'"}')
+    headers = {"X-Amz-Target": "DynamoDB_20120810.PutItem", "Content-Encoding": "gzip"}
+    status, answer = _ask(cloud, "/", body, headers | {"Content-Type": "application/x-amz-json-1.0"})
+    assert (status, json.loads(answer)["__type"]) == (400, "ValidationException")
 
 
 @pytest.mark.parametrize("depth", [31, 33, 2_000])

@@ -65,3 +65,11 @@ def test_what_a_model_does_not_allow(target: str, body: object, code: str, messa
 )
 def test_what_it_allows_or_nobody_knows_is_left_alone(target: str, body: object) -> None:
     assert malformed(target, json.dumps(body).encode()) is None
+
+
+def test_number_of_more_digits_than_python_reads_is_no_document() -> None:
+    body = b'{"TableName":"orders","Limit":' + b"9" * 5_000 + b"}"
+    found = malformed("DynamoDB_20120810.Scan", body)
+    assert found is not None
+    assert found["__type"] == "SerializationException"
+    assert found["message"].startswith("the request is not JSON (Exceeds the limit (4300 digits)")

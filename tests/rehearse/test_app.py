@@ -19,7 +19,16 @@ from highwater_lab.rehearse import (
     rehearse,
     rehearse_app,
 )
-from highwater_lab.report.app import app_document, app_markdown, fixed_sentence, sentence, share, total_sentence, usd
+from highwater_lab.report.app import (
+    app_document,
+    app_markdown,
+    cell,
+    fixed_sentence,
+    sentence,
+    share,
+    total_sentence,
+    usd,
+)
 from highwater_lab.report.terminal import config_text
 from highwater_lab.services.prices import Commitments, load_prices
 from highwater_lab.simulation import TableSetup
@@ -415,6 +424,23 @@ def test_names_in_a_comment_are_no_markup_and_mention_nobody() -> None:
     assert lines[0] == "<!-- highwater::--%3E %40all -->"
     assert lines[1] == "### DynamoDB capacity, --\\> @<!-- -->all"
     assert "| @<!-- -->all/<wbr>\\<b\\>\\*x\\*\\|\\`\\#1 (added) | **9.50** (+9.50) | **<0.01 %** |  |" in lines
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("&commat;octocat", "&amp;commat;octocat"),
+        ("&#64;everyone", "&amp;\\#64;everyone"),
+        ("see https://evil.example/x", "see https:<!-- -->//evil.example/x"),
+        ("WWW.evil.example", "WWW<!-- -->.evil.example"),
+        ("owner/repo#1 GH-1", "owner/repo\\#1 GH<!-- -->-1"),
+        ("\x1b[2J\x1b]0;owned\x07", "\ufffd\\[2J\ufffd\\]0;owned\ufffd"),
+        ("\u202eevil\u202c", "\ufffdevil\ufffd"),
+        ("a\n\n# big", "a \\# big"),
+    ],
+)
+def test_name_is_neither_markup_nor_link_nor_control_character(name: str, shown: str) -> None:
+    assert cell(name) == shown
 
 
 def test_unknown_table_fails_where_none_may_be_unless_it_is_removed() -> None:

@@ -151,7 +151,7 @@ def test_global_table_has_its_scaler(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ("no plan", "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"),
+        ("no plan", "DocumentError: is not JSON (Expecting value: line 1 column 1 (char 0))"),
         ('{"mode": "floor"}', "KeyError: 'plan'"),
         ('{"mode": "often", "plan": {}}', "ValueError: 'often' is not a valid Mode"),
         ("7", "TypeError: 'int' object is not subscriptable"),

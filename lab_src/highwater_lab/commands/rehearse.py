@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from highwater.cli.terminal import open_console
+from highwater.cli.terminal import inert, open_console
 from highwater_lab.commands.options import (
     Finite,
     Misuse,
@@ -189,7 +189,7 @@ def _print(app: AppRehearsal, exceeded: Sequence[Passed], form: str, page: Path 
     if form == "json":
         click.echo(json.dumps(app_document(app, exceeded)))
     elif form == "markdown":
-        click.echo(app_markdown(app, exceeded), nl=False)
+        click.echo(inert(app_markdown(app, exceeded)), nl=False)
     else:
         console = open_console()
         print_app(app, console)

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from rich.console import Console
 from rich.markup import escape
 
+from highwater.cli.terminal import inert
 from highwater_lab.rehearse import (
     AppRehearsal,
     Cheapest,
@@ -327,17 +328,22 @@ def throttled(before: Outcome | None, after: Outcome | None) -> tuple[str, str]:
     return "" if old in ("", now) else f"{old} → ", f"{now} %"
 
 
+_LINKED: Final = re.compile(r"@|:(?=//)|www(?=\.)|GH(?=-\d)", re.IGNORECASE)
+
+
 def marked(name: str) -> str:
     """Return a name as it stands in a hidden line: letters, digits and `/ _.-~`, all else as `%` and a hex number."""
     return quote(name, safe="/ ")
 
 
 def cell(text: str) -> str:
-    """Return a text that stays within a cell or a line of markdown, is no markup, and mentions nobody."""
+    """Return a text that stays within a cell or a line of markdown, is no markup or link, and mentions nobody."""
+    # first, as a character may be written as an entity, such as &commat;
+    text = " ".join(inert(text).split()).replace("&", "&amp;")
     for mark in "\\`*_[]<>|#~":
         text = text.replace(mark, f"\\{mark}")
-    # an invisible comment behind it keeps @everyone from being notified
-    return " ".join(text.split()).replace("@", "@<!-- -->")
+    # an invisible comment behind it keeps @everyone from being notified, and addresses and GH-1 from becoming links
+    return _LINKED.sub(r"\g<0><!-- -->", text)
 
 
 def app_document(app: AppRehearsal, passed: Sequence[Passed] = ()) -> dict[str, Any]:

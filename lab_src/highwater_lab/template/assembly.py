@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -22,6 +23,10 @@ _ENDING: Final = ".template.json"
 _NESTED: Final = "AWS::CloudFormation::Stack"
 _MANIFEST: Final = "manifest.json"
 _MOST_NAMES: Final = 6
+# CloudFormation changes up to 2,500 resources of nested stacks at once (AWS CloudFormation User Guide, "Understand
+# CloudFormation quotas", read 2026-11); a file that is nested twice by each level counts each time
+_MOST_STACKS: Final = 1_000
+_DEEPEST_STAGE: Final = 30
 # path and logical id of each construct
 _Ids: TypeAlias = list[tuple[str, str]]
 
@@ -84,16 +89,21 @@ def load_prior(path: Path) -> list[Template]:
     return sorted(_templates_of(path, [], is_prior=True), key=lambda template: Path(template.where))
 
 
-def _templates_of(folder: Path, ignored: list[Path], *, is_prior: bool = False) -> Iterator[Template]:
-    """Yield the templates of an assembly, nested stacks and stages included, or of a folder.
+def _templates_of(
+    folder: Path, ignored: list[Path], *, is_prior: bool = False, outer: tuple[Path, ...] = ()
+) -> Iterator[Template]:
+    """Yield the templates of an assembly, nested stacks and stages included, or of a folder within *outer* ones.
 
     Files of a folder in which there is none are added to *ignored*.
     """
+    if len(outer) > _DEEPEST_STAGE or folder.resolve() in outer:
+        raise TemplateError(f"{folder}: is within itself, or in too many folders")
+    within = (*outer, folder.resolve())
     stacks = _stacks(folder)
     if stacks is None:
         for entry in entries_of(folder):
             if entry.is_dir():
-                yield from _templates_of(entry, ignored, is_prior=is_prior)
+                yield from _templates_of(entry, ignored, is_prior=is_prior, outer=within)
                 continue
             found = find_templates(entry, is_prior=is_prior)
             if not found:
@@ -101,25 +111,33 @@ def _templates_of(folder: Path, ignored: list[Path], *, is_prior: bool = False) 
             yield from found
         return
     for name in stages_of(folder):
-        yield from _templates_of(folder / name, ignored, is_prior=is_prior)
+        yield from _templates_of(folder / name, ignored, is_prior=is_prior, outer=within)
     # files that an earlier cdk synth left behind do not belong to this assembly
     for name, (environment, ids) in stacks.items():
-        yield from _with_nested(folder / name, environment, _assets(folder / name), ids)
+        yield from _with_nested(folder / name, environment, _assets(folder / name), ids, count())
 
 
 def _with_nested(
-    file: Path, environment: Environment, assets: dict[str, str], ids: _Ids, outer: tuple[Path, ...] = ()
+    file: Path,
+    environment: Environment,
+    assets: dict[str, str],
+    ids: _Ids,
+    number: Iterator[int],
+    outer: tuple[Path, ...] = (),
 ) -> Iterator[Template]:
-    template = load_template(file, may_be_empty=True)
+    """Yield a template and those that it nests; *number* counts them all."""
+    if next(number) > _MOST_STACKS:
+        raise TemplateError(f"{(*outer, file)[0]}: nests more than {_MOST_STACKS:,} stacks")
     if file in outer:
         raise TemplateError(f"{file}: is nested in itself")
+    template = load_template(file, may_be_empty=True)
     nested = dict(_nested_of(template, file.parent, assets))
     # a nested stack's resource is Shop/Inner.NestedStack/Inner.NestedStackResource; its contents are Shop/Inner/...
     inner = {logical_id: path.partition(".NestedStack/")[0] + "/" for path, logical_id in ids if logical_id in nested}
     yield replace(template, environment=environment, nested=nested, paths=_own(ids, inner.values()))
     for logical_id, child in nested.items():
         within = [(path, each) for path, each in ids if path.startswith(inner.get(logical_id, "/"))]
-        yield from _with_nested(Path(child), environment.nested(logical_id), assets, within, (*outer, file))
+        yield from _with_nested(Path(child), environment.nested(logical_id), assets, within, number, (*outer, file))
 
 
 def _own(ids: _Ids, inner: Collection[str]) -> dict[str, str]:

@@ -18,6 +18,15 @@ import yaml
 from highwater.core import HighwaterError
 from highwater_lab.files import decode_text, read_file
 
+# A template with as many resources as CloudFormation allows has about ten thousand values; a long text counts as some
+_MOST_VALUES: Final = 1_000_000
+_CHARACTERS_OF_VALUE: Final = 64
+_OPEN: Final = -1
+# A template has up to a megabyte (AWS CloudFormation User Guide, "Understand CloudFormation quotas", read 2026-11)
+_MOST_YAML_CHARACTERS: Final = 2**21
+# `terraform show -json` begins with it
+_PLAN: Final = '"format_version"'
+_HEAD_CHARACTERS: Final = 1_000
 _ZIP: Final = b"PK\x03\x04"
 _STAGE_FOLDER: Final = "assembly-"
 _BLANK: Final = re.compile(r"\s*")
@@ -275,6 +284,8 @@ def parse_documents(where: str, text: str, *, is_json: bool) -> list[Document]:
     """Return the documents in a text; *is_json* allows no YAML. Raises `TemplateError`, which begins with *where*."""
     try:
         return _parse(where, text, is_json=is_json)
+    except TemplateError:
+        raise
     except json.JSONDecodeError as error:
         raise TemplateError(f"{where}, line {error.lineno}: is not valid JSON: {error.msg}") from error
     except yaml.YAMLError as error:
@@ -288,6 +299,9 @@ def parse_documents(where: str, text: str, *, is_json: bool) -> list[Document]:
 
 
 def _parse(where: str, text: str, *, is_json: bool) -> list[Document]:
+    # plans of Terraform may have any size; CloudFormation takes a megabyte
+    if _PLAN not in text[:_HEAD_CHARACTERS] and sum(map(text.count, "[{,")) > _MOST_VALUES:
+        raise TemplateError(f"{where}: has more than {_MOST_VALUES:,} values, which no template may have")
     if is_json or text.lstrip().startswith("{"):
         # tried whatever the file's name is: JSON may be indented by tabs, which YAML forbids
         try:
@@ -351,15 +365,52 @@ def _doubled_pairs(value: Any, path: tuple[str, ...]) -> Iterator[Doubled]:
 
 
 def _parse_yaml(where: str, text: str) -> Document:
+    if len(text) > _MOST_YAML_CHARACTERS:
+        most = f"{_MOST_YAML_CHARACTERS:,} characters of YAML"
+        raise TemplateError(f"{where}: has more than {most}, which no template may have")
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
         if node is None:
             return Document(where, None)
+        _check_size(node, where)
         doubled = tuple(_doubled_nodes(node, (), set()))
         return Document(where, loader.construct_document(node), doubled)
     finally:
         loader.dispose()
+
+
+def _check_size(root: yaml.Node, where: str) -> None:
+    """Raise `TemplateError` for YAML that is too large once its aliases are expanded, or whose aliases form a circle.
+
+    It is counted before anything is expanded, each node once. Keys that are merged (`<<`) count like any other value.
+    """
+    sizes: dict[int, int] = {}
+    # a node is met a second time, with its size still open, when all within it have been counted
+    waiting = [root]
+    while waiting:
+        node = waiting[-1]
+        inner = _inner_nodes(node)
+        size = sizes.get(id(node))
+        if size is None and inner:
+            sizes[id(node)] = _OPEN
+            unknown = [each for each in inner if id(each) not in sizes]
+            if any(sizes.get(id(each)) == _OPEN for each in inner):
+                raise TemplateError(f"{where}: an alias of its YAML leads to a part that it is in itself")
+            waiting += unknown
+            continue
+        waiting.pop()
+        if size is None or size == _OPEN:
+            own = 1 + (len(node.value) // _CHARACTERS_OF_VALUE if isinstance(node, yaml.ScalarNode) else 0)
+            sizes[id(node)] = own + sum(max(sizes[id(each)], 0) for each in inner)
+            if sizes[id(node)] > _MOST_VALUES:
+                raise TemplateError(f"{where}: is too large once its YAML aliases are expanded")
+
+
+def _inner_nodes(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [each for pair in node.value for each in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
 def _doubled_nodes(node: yaml.Node, path: tuple[str, ...], seen: set[int]) -> Iterator[Doubled]:

@@ -10,7 +10,10 @@ from typing import Any, Final, Protocol
 from highwater_lab.template.document import Template, TemplateError
 
 # A reference whose value is known only at deployment
-OPEN: Final = re.compile(r"\$\{([^}]+)\}")
+OPEN: Final = re.compile(r"\$\{([^{}]+)\}")
+# No text of a template is longer than the template itself, which may have a megabyte (AWS CloudFormation User Guide,
+# "Understand CloudFormation quotas", read 2026-11); functions that nest each other could make any length of a few
+LONGEST_TEXT: Final = 2**20
 
 
 def evaluate(name: str, resolved: Any) -> Any:
@@ -20,7 +23,7 @@ def evaluate(name: str, resolved: Any) -> Any:
     or `LookupError` for arguments that the function does not accept.
     """
     if name == "Fn::Join":
-        return str(resolved[0]).join(as_text(part) for part in resolved[1])
+        return _joined(str(resolved[0]), [as_text(part) for part in resolved[1]])
     if name == "Fn::Select":
         number = int(resolved[0])
         if number < 0 or not isinstance(resolved[1], list):
@@ -56,6 +59,17 @@ def parameter_value(kind: str, value: Any) -> Any:
     return as_text(value) if isinstance(value, bool) else value
 
 
+class TextTooLongError(Exception):
+    """A function makes a longer text than a template may have."""
+
+
+def _joined(delimiter: str, parts: list[str]) -> str:
+    # before it is made
+    if len(delimiter) * len(parts) + sum(map(len, parts)) > LONGEST_TEXT:
+        raise TextTooLongError
+    return delimiter.join(parts)
+
+
 def _split(delimiter: str, text: str) -> list[str]:
     """Split a text, but not inside a placeholder such as `${AWS::Region}`."""
     if not delimiter:
@@ -65,12 +79,14 @@ def _split(delimiter: str, text: str) -> list[str]:
     return [re.sub("\0", lambda _: next(left), part) for part in parts]
 
 
-_VARIABLE: Final = re.compile(r"\$\{(!?)([^}]+)\}")
+_VARIABLE: Final = re.compile(r"\$\{(!?)([^{}]+)\}")
 _DYNAMIC: Final = re.compile(r"\{\{(resolve:[^{}]*)\}\}")
 _DEEPEST: Final = 60
 # A template with as many resources as CloudFormation allows has about ten thousand values; this limit stops YAML
 # aliases whose expansion grows without end
 _MOST_VALUES: Final = 2_000_000
+# and this one functions whose texts do
+_MOST_CHARACTERS: Final = 2**25
 _MOST_UNITS: Final = 10_000_000
 _LONGEST_SHOWN: Final = 60
 _NO_VALUE: Final = "AWS::NoValue"
@@ -106,7 +122,7 @@ class Resolver:
         self._mappings = template.section("Mappings")
         self._conditions = template.section("Conditions")
         self._given = parameters
-        self._values_left = _MOST_VALUES
+        self._values_left, self._characters_left = _MOST_VALUES, _MOST_CHARACTERS
         self.notes: list[str] = []
         # parameters whose defaults were taken for units: by name the default, and what it was taken for
         self.defaults: dict[str, tuple[Any, list[str]]] = {}
@@ -147,9 +163,20 @@ class Resolver:
             if name == "Condition" and isinstance(argument, str):
                 return self.holds(argument, depth)
             if isinstance(name, str) and name.startswith("Fn::"):
-                return self._function(name, argument, depth)
+                return self._counted(name, self._function(name, argument, depth))
         members = {key: (item, self.resolve(item, depth + 1)) for key, item in value.items()}
         return {key: result for key, (item, result) in members.items() if result is not None or item is None}
+
+    def _counted(self, name: str, value: Any) -> Any:
+        """Return what a function made; raises `TemplateError` for a text that is too long, or the last of too many."""
+        if isinstance(value, str):
+            self._characters_left -= len(value)
+            if len(value) > LONGEST_TEXT or self._characters_left < 0:
+                raise self._too_long(name)
+        return value
+
+    def _too_long(self, name: str) -> TemplateError:
+        return self.error(f"{name} makes a text of more than {LONGEST_TEXT:,} characters, or too many long ones")
 
     def holds(self, condition: str, depth: int = 0) -> bool:
         """Return whether a condition of the template is true; raises `TemplateError` if it is not defined."""
@@ -328,6 +355,8 @@ class Resolver:
             return self._apply(name, resolved)
         except TemplateError:
             raise
+        except TextTooLongError:
+            raise self._too_long(name) from None
         except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError):
             if OPEN.search(str(resolved)):
                 return placeholder(name, resolved)
@@ -379,7 +408,17 @@ class Resolver:
         if not isinstance(text, str):
             raise self.error(f"Fn::Sub needs a text, got {short(argument)}")
 
+        length = 0
+
         def value(match: re.Match[str]) -> str:
+            nonlocal length
+            found = replaced(match)
+            length += len(found)
+            if length > LONGEST_TEXT:
+                raise self._too_long("Fn::Sub")
+            return found
+
+        def replaced(match: re.Match[str]) -> str:
             is_literal, name = match.groups()
             if is_literal:
                 return f"${{{name}}}"

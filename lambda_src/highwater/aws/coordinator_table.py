@@ -15,6 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from highwater.core.boosts import Lease
 from highwater.core.boosts.lease import boost_documents, leases_of_document, target_of_text, target_text
+from highwater.core.documents import read_document
 from highwater.core.names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE, leases_parameter
 from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import (
@@ -165,8 +166,10 @@ class LeaseTable:
         if item is None:
             return TableLeases()
         try:
-            boosted, demands = (json.loads(item[name]["S"]) if name in item else {} for name in ("boosted", "demands"))
-            listed = json.loads(item["leases"]["S"]) if "leases" in item else []
+            boosted, demands = (
+                read_document(item[name]["S"]) if name in item else {} for name in ("boosted", "demands")
+            )
+            listed = read_document(item["leases"]["S"]) if "leases" in item else []
             return TableLeases(
                 tuple(lease for document in listed for lease in leases_of_document(document)),
                 {target_of_text(text): whole(units) for text, units in boosted.items()},
@@ -288,7 +291,7 @@ class LeaseTable:
             ScanIndexForward=False,
             Limit=most,
         )
-        return [json.loads(item["entry"]["S"]) for item in found["Items"]]
+        return [read_document(item["entry"]["S"]) for item in found["Items"]]
 
     def _key(self, label: str, item: str) -> dict[str, Any]:
         return {PARTITION_KEY: {"S": label}, SORT_KEY: {"S": item}}

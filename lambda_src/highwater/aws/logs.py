@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any, Final
 import boto3
 from botocore.config import Config
 
+from highwater.core.documents import read_document
 from highwater.core.names import LOG_GROUPS_PREFIX
 
 _PAST: Final = timedelta(days=1)
@@ -93,7 +93,7 @@ def _log_events(logs: Any, label: str, now: datetime) -> Iterator[dict[str, Any]
 
 def _read(event: dict[str, Any], label: str) -> LoggedDecision | None:
     try:
-        document = json.loads(event["message"])
+        document = read_document(event["message"])
         decision = document["decision"]
         if document["message"] != "decision" or decision["table"] != label:
             return None

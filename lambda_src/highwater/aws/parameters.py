@@ -11,6 +11,7 @@ import boto3
 from botocore.config import Config
 
 from highwater.core.boosts import BoostCap
+from highwater.core.documents import DocumentError, read_document
 from highwater.core.names import PLANS_PATH, boost_caps_path, plan_parameter, plans_path, table_of_label
 from highwater.core.scaler.plan import ScaledPlan
 
@@ -87,8 +88,8 @@ def is_released(ssm: SSMClient, parameter: str) -> bool:
 def _find_document(ssm: SSMClient, parameter: str) -> dict[str, Any] | None:
     """The content of a parameter, `None` if it does not exist or is not a JSON object."""
     try:
-        document = json.loads(ssm.get_parameter(Name=parameter)["Parameter"]["Value"])
-    except (ssm.exceptions.ParameterNotFound, ValueError, RecursionError):
+        document = read_document(ssm.get_parameter(Name=parameter)["Parameter"]["Value"])
+    except (ssm.exceptions.ParameterNotFound, DocumentError):
         return None
     return document if isinstance(document, dict) else None
 

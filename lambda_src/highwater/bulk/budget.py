@@ -1,22 +1,20 @@
-"""Budgets of capacity units by table and index, shared by a process's threads; also retries and checkpoint files."""
+"""Budgets of capacity units by table and index, shared by a process's threads; also retries."""
 
 from __future__ import annotations
 
-import json
-import os
 import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 
 from highwater.bulk.in_flight import MOST_IN_FLIGHT
-from highwater.bulk.shared import Lane, SharedBudget, WorkEndedError
+from highwater.bulk.shared import Lane, Share, SharedBudget, WorkEndedError
 from highwater.client.hooks import Throttle
 from highwater.client.sessions import check_session, client_config, renewed_in_forks
 from highwater.core.errors import HighwaterError
@@ -28,7 +26,6 @@ from highwater.core.units import Dimension
 GOES_ON: Final = "start it again with the same checkpoint to go on"
 # Attempts of a request that fails for another reason than throttling
 TRIES: Final = 8
-_FORMAT: Final = 1
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 20.0
 
 
@@ -111,37 +108,6 @@ class Retries:
         return pause_before(self._throttled if is_throttled else self._failed)
 
 
-def read_checkpoint(path: Path, kind: str) -> dict[str, Any] | None:
-    """Return a checkpoint's document, `None` if there is no file.
-
-    Raises `PacedWorkError` for a file that cannot be read, or is no checkpoint of that kind.
-    """
-    try:
-        document: Any = json.loads(path.read_text())
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise PacedWorkError(f"checkpoint {path}: cannot be read: {error.strerror}") from error
-    except ValueError:
-        document = None
-    if not isinstance(document, dict) or (document.get("format"), document.get("kind")) != (_FORMAT, kind):
-        raise PacedWorkError(f"checkpoint {path}: is no checkpoint of {kind}; give another file")
-    return document
-
-
-def write_checkpoint(path: Path, kind: str, document: Mapping[str, Any]) -> None:
-    """Write a checkpoint atomically; raises `PacedWorkError` if it cannot be written."""
-    beside = path.with_name(f"{path.name}.new")
-    try:
-        with beside.open("w") as file:
-            json.dump({"format": _FORMAT, "kind": kind, **document}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError as error:
-        raise PacedWorkError(f"checkpoint {path}: cannot be written: {error.strerror}") from error
-
-
 # (table, (index, dimension)): units
 Costs = Mapping[tuple[str, TargetKey], float]
 LEAST_RATE: Final = 0.001
@@ -162,20 +128,28 @@ class Paid:
     has_waited: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Leased:
+    """A share, and what part it is of the goal of its lane, in billionths."""
+
+    share: Share
+    parts: int
+
+
 @dataclass(slots=True)
 class _Budget:
     """The budget of one table or index.
 
     `goal` is its rate in thousandths of a unit per second while nothing is throttled, `began` the time at which its
     bucket starts to fill. `is_own` marks an index whose rate was set separately from its table's: *given* by the
-    caller, or by *works* that follow the table. `share_parts` is the part of the goal that this worker leases, in
-    billionths.
+    caller, or by *works* that follow the table. `leased` is the part of the goal that this worker leases: its bucket
+    fills during that lease, and only then.
     """
 
     goal: int
     began: int
     is_own: bool = False
-    share_parts: int = _WHOLE
+    leased: _Leased | None = None
     works: set[int] = field(default_factory=set)
     given: int | None = None
     bucket: PacingBucket = field(init=False)
@@ -184,11 +158,25 @@ class _Budget:
     refused: int = 0
 
     def __post_init__(self) -> None:
-        rate = max(self.goal * self.share_parts // _WHOLE, 1)
+        rate = max(self.goal * self._parts // _WHOLE, 1)
         self.bucket = PacingBucket(rate, _burst(rate), self.began)
+        if self.leased is not None:
+            self.bucket.begin(self.began, self.leased.share.ends_at)
+
+    @property
+    def _parts(self) -> int:
+        return _WHOLE if self.leased is None else self.leased.parts
+
+    def follow(self, now: int, leased: _Leased, *, is_new: bool) -> None:
+        """Fill by another lease, or by the same one that was renewed."""
+        self.leased = leased
+        if is_new:
+            self.bucket.begin(now, leased.share.ends_at)
+        self.bucket.fills_until = leased.share.ends_at
+        self.follow_brake(now)
 
     def follow_brake(self, now: int) -> None:
-        rate = max(self.goal * self.share_parts * self.brake.percent // (_WHOLE * 100), 1)
+        rate = max(self.goal * self._parts * self.brake.percent // (_WHOLE * 100), 1)
         self.bucket.change(now, rate, _burst(rate))
 
 
@@ -204,12 +192,14 @@ class Pacer:
         clock: Monotonic clock, in nanoseconds.
         pause: Sleeps for the given number of seconds.
         starts_full: Whether a budget starts with one second of its rate. For scans and writes it starts with nothing,
-            so that their first minute is within the rate too.
+            so that their first minute is within the rate too. A shared budget always starts with nothing.
+        patience: Returns the seconds that a request may wait now: one that has to wait longer for its budgets raises
+            `WorkEndedError` at once. By default any time.
         region: The region whose tables are named without it. By default that of the first session or client that is
             paced. A table of another region, `eu-west-1/orders`, has a budget of its own, of the same size unless
             `limit` says otherwise.
-        shared: Shares the budgets with other workers: this one keeps to its share of each rate. By default they are
-            its own.
+        shared: Shares the budgets with other workers: this one keeps to its share of each rate. It goes by the same
+            clock, and belongs to one pacer. By default the budgets are its own.
         is_shadow: Whether requests do not wait, and what they would have waited is counted in `shadow_seconds`.
         shadow_seconds: The seconds that all requests together would have waited.
 
@@ -224,13 +214,14 @@ class Pacer:
     clock: Callable[[], int] = lambda: time.monotonic_ns()
     pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
     starts_full: bool = True
+    patience: Callable[[], float] = lambda: float("inf")
     region: str | None = None
     shared: SharedBudget | None = None
     is_shadow: bool = False
     shadow_seconds: float = 0.0
     _budgets: dict[tuple[str, TargetKey], _Budget] = field(default_factory=dict)
     _defaults: dict[tuple[str | None, Dimension], int] = field(default_factory=dict)
-    _shares: dict[Lane, int] = field(default_factory=dict)
+    _shares: dict[Lane, _Leased] = field(default_factory=dict)
     _unbraked: dict[tuple[str, Dimension], set[int]] = field(default_factory=dict)
     # a signal handler may send requests while the thread that it interrupts does
     _lock: Any = field(default_factory=threading.RLock)
@@ -273,8 +264,8 @@ class Pacer:
         with self._lock:
             known = self._budgets.get(at)
             if known is None:
-                parts = self._shares.get(self._lane_of(at), _WHOLE)
-                known = self._budgets[at] = _Budget(goal, self._began(self.clock()), share_parts=parts)
+                leased = self._shares.get(self._lane_of(at))
+                known = self._budgets[at] = _Budget(goal, self._began(self.clock()), leased=leased)
             known.goal, known.is_own = goal, True
             if by is None:
                 known.given = goal
@@ -322,7 +313,30 @@ class Pacer:
         `WorkEndedError` within a second of the moment in which *is_stopped* is set; nothing is paid then.
         """
         lanes = [] if self.shared is None else self._lanes(costs)
-        self._enter(lanes, is_stopped)
+        has_waited, terms = False, self._enter(lanes, is_stopped)
+        while True:
+            paid, start = self._reserve(costs)
+            has_waited = has_waited or paid.has_waited
+            try:
+                with nullcontext() if self.shared is None else self.shared.waiting(() if is_retry else lanes):
+                    entered = self._wait_until(start, lanes, terms, is_stopped)
+                _check_work(is_stopped)
+            except BaseException:
+                # a request that is never sent costs nothing
+                self.settle(paid, {})
+                raise
+            if entered == terms:
+                break
+            # it had waited for what another lease would have given
+            self.settle(paid, {})
+            terms = entered
+        if self.shared is not None:
+            for lane in () if is_retry else lanes:
+                self.shared.note(lane, has_waited=has_waited)
+        return Paid(paid.milliunits, has_waited)
+
+    def _reserve(self, costs: Costs) -> tuple[Paid, int]:
+        """Pay for an attempt; return what was paid, and when it may be sent."""
         with self._lock:
             now = self.clock()
             price = {at: max(round(units * MILLIUNITS), 1) for at, units in costs.items()}
@@ -332,23 +346,34 @@ class Pacer:
                 budget.bucket.reserve(start, price[at])
             if self.is_shadow:
                 self.shadow_seconds += (start - now) / NANOSECONDS
-        paid = Paid({at: price[at] for at in found}, has_waited=start > now)
-        try:
-            while not self.is_shadow and (left := (start - self.clock()) / NANOSECONDS) > 0:
-                _check_work(is_stopped)
-                self.pause(left if is_stopped is None else min(left, _STOP_SECONDS))
-            if self.shared is not None:
-                for lane in () if is_retry else lanes:
-                    self.shared.note(lane, has_waited=paid.has_waited)
-                # leases may end while the request waits for its turn, and others while it waits for a new one of these
-                while lost := [lane for lane in lanes if self._has_goal(lane) and not self.shared.may_send(lane)]:
-                    self._enter(lost, is_stopped)
+        return Paid({at: price[at] for at in found}, has_waited=start > now), start
+
+    def _wait_until(
+        self, start: int, lanes: Iterable[Lane], terms: Mapping[Lane, int], is_stopped: threading.Event | None
+    ) -> Mapping[Lane, int]:
+        """Wait for a request's turn, or until a lease that it waits under was lost; return the terms of the leases."""
+        while not self.is_shadow and (left := (start - self.clock()) / NANOSECONDS) > 0:
             _check_work(is_stopped)
-        except BaseException:
-            # a request that is never sent costs nothing
-            self.settle(paid, {})
-            raise
-        return paid
+            if left > self.patience():
+                raise WorkEndedError("the request would have to wait for too long")
+            self.pause(left if is_stopped is None and not lanes else min(left, _STEP_SECONDS))
+            entered = self._enter(lanes, is_stopped)
+            if entered != terms:
+                return entered
+        return terms
+
+    def most_at_once(
+        self, table: str, index: str | None, dimension: Dimension, is_stopped: threading.Event | None = None
+    ) -> float:
+        """Return the units that one second pays for now, infinite without a limit; a shared budget is leased first.
+
+        Larger requests go beyond the budget, and all workers may send theirs in the same moment.
+        """
+        at = (table, (index, dimension))
+        self._enter([] if self.shared is None else self._lanes({at: 0.0}), is_stopped)
+        with self._lock:
+            budget = None if self.is_shadow else self._budget(at, self.clock())
+            return float("inf") if budget is None else budget.bucket.burst / MILLIUNITS
 
     def seconds_until(self, costs: Costs) -> float:
         """Return the seconds that a request would wait now, at the present rates; nothing is paid or leased."""
@@ -373,7 +398,10 @@ class Pacer:
         if self.shared is not None:
             for lane in list(self._shares):
                 if table in (None, lane[0]):
-                    del self._shares[lane]
+                    with self._lock:
+                        del self._shares[lane]
+                        for budget in self._budgets_of(lane):
+                            budget.bucket.fills_until = min(budget.bucket.fills_until, self.clock())
                     self.shared.leave(lane)
 
     def _lanes(self, costs: Costs) -> list[Lane]:
@@ -385,28 +413,39 @@ class Pacer:
         with self._lock:
             return self._goal_now((table, (index, dimension))) is not None
 
-    def _enter(self, lanes: Iterable[Lane], is_stopped: threading.Event | None) -> None:
-        """Lease a share of each lane, or wait for one, and follow it."""
-        for lane in lanes:
-            table, index, dimension = lane
-            with self._lock:
-                goal = self._goal_now((table, (index, dimension)))
-                known = self._budgets.get((table, (index, dimension)))
-                spent = 0 if known is None else known.spent
-                brakes = [budget.brake.percent for at, budget in self._budgets.items() if self._lane_of(at) == lane]
-            if goal is None or self.shared is None:
-                continue
-            share = self.shared.enter(lane, goal, spent, min(brakes, default=100), is_stopped)
-            parts = min(share * _WHOLE // goal, _WHOLE)
-            with self._lock:
-                if self._shares.get(lane) == parts:
-                    continue
-                self._shares[lane] = parts
-                now = self.clock()
-                for at, budget in self._budgets.items():
-                    if self._lane_of(at) == lane:
-                        budget.share_parts = parts
-                        budget.follow_brake(now)
+    def _enter(self, lanes: Iterable[Lane], is_stopped: threading.Event | None) -> Mapping[Lane, int]:
+        """Lease a share of each lane, or wait for one, and follow it; return the terms of the leases."""
+        terms: dict[Lane, int] = {}
+        left = [*lanes]
+        while left and self.shared is not None:
+            for lane in left:
+                table, index, dimension = lane
+                with self._lock:
+                    goal = self._goal_now((table, (index, dimension)))
+                    known = self._budgets.get((table, (index, dimension)))
+                    spent = 0 if known is None else known.spent
+                    brakes = [budget.brake.percent for budget in self._budgets_of(lane)]
+                if goal is not None:
+                    share = self.shared.enter(lane, goal, spent, min(brakes, default=100), is_stopped)
+                    terms[lane] = share.term
+                    self._follow(lane, _Leased(share, min(share.milliunits * _WHOLE // goal, _WHOLE)))
+            # one may have been lost while another was waited for
+            left = [lane for lane in terms if not self.shared.may_send(lane)]
+        return terms
+
+    def _follow(self, lane: Lane, leased: _Leased) -> None:
+        with self._lock:
+            before = self._shares.get(lane)
+            # a thread that was overtaken may come with an earlier share
+            if leased == before or (before is not None and leased.share.number < before.share.number):
+                return
+            self._shares[lane] = leased
+            now = self.clock()
+            for budget in self._budgets_of(lane):
+                budget.follow(now, leased, is_new=before is None or before.share.term != leased.share.term)
+
+    def _budgets_of(self, lane: Lane) -> list[_Budget]:
+        return [budget for at, budget in self._budgets.items() if self._lane_of(at) == lane]
 
     @staticmethod
     def _lane_of(at: tuple[str, TargetKey]) -> Lane:
@@ -447,7 +486,8 @@ class Pacer:
     def share(self, table: str, index: str | None, dimension: Dimension) -> float:
         """Return the part of a shared budget that this worker leases now, above 0 and up to 1; 1 if it has no lease."""
         with self._lock:
-            return max(self._shares.get(self._lane_of((table, (index, dimension))), _WHOLE), 1) / _WHOLE
+            leased = self._shares.get(self._lane_of((table, (index, dimension))))
+            return 1.0 if leased is None else max(leased.parts, 1) / _WHOLE
 
     def spent(self, table: str, index: str | None, dimension: Dimension) -> tuple[int, int]:
         """Return the thousandths of a unit known to have been consumed, and the number of throttled requests."""
@@ -474,14 +514,14 @@ class Pacer:
             goal = other.goal if other is not None and is_own else self._goal(table, key)
             if goal is None:
                 return None
-            parts = self._shares.get(self._lane_of(at), _WHOLE)
-            found = self._budgets[at] = _Budget(goal, self._began(now), is_own, parts)
+            found = self._budgets[at] = _Budget(goal, self._began(now), is_own, self._shares.get(self._lane_of(at)))
         if found.brake.recover(now):
             found.follow_brake(now)
         return found
 
     def _began(self, now: int) -> int:
-        return _LONG_AGO if self.starts_full else now
+        # a shared budget has nothing before its first lease
+        return _LONG_AGO if self.starts_full and self.shared is None else now
 
     def _goal_now(self, at: tuple[str, TargetKey]) -> int | None:
         """Return the goal of an index that has its own rate, otherwise the one that it has from its table."""
@@ -520,8 +560,8 @@ def pacer_for(
 _PACERS: Final = renewed_in_forks(Pacer._begin_anew)
 
 
-# A wait looks so often whether the work has ended
-_STOP_SECONDS: Final = 1.0
+# A wait looks so often whether the work has ended, and whether a lease is to be renewed
+_STEP_SECONDS: Final = 1.0
 
 
 def _check_work(is_stopped: threading.Event | None) -> None:
@@ -535,9 +575,14 @@ def _burst(rate: int) -> int:
 
 
 def _milliunits_per_second(rate: float, what: str) -> int:
-    if not rate >= LEAST_RATE:
+    try:
+        number = float(rate)
+    except (ArithmeticError, TypeError, ValueError):
+        number = float("nan")
+    if not number >= LEAST_RATE:
         message = f"{what}: got {rate:g}, allowed: {LEAST_RATE} or more units per second; leave it out for no limit"
         raise PaceError(message)
-    if rate == float("inf"):
-        raise PaceError(f"{what}: got infinity, allowed: a number of units per second; leave it out for no limit")
-    return round(rate * MILLIUNITS)
+    if number * MILLIUNITS == float("inf"):
+        got = "infinity" if number == float("inf") else f"{number:g}"
+        raise PaceError(f"{what}: got {got}, allowed: a number of units per second; leave it out for no limit")
+    return round(number * MILLIUNITS)

@@ -9,13 +9,16 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from highwater.bulk.budget import PacedWorkError, read_checkpoint, write_checkpoint
+from highwater.bulk.budget import PacedWorkError
+from highwater.bulk.items import TOO_DEEP
+from highwater.core.documents import DocumentError, read_document
+from highwater.core.pacing import MOST_SEGMENTS
 
 try:
     import fcntl
@@ -24,6 +27,50 @@ except ImportError:  # pragma: no cover - on Windows nothing is locked
 
 _LOG: Final = logging.getLogger("highwater.pace")
 _LOCK: Final = ".lock"
+_FORMAT: Final = 1
+
+
+def read_checkpoint(path: Path, kind: str) -> dict[str, Any] | None:
+    """Return a checkpoint's document, `None` if there is no file.
+
+    Raises `PacedWorkError` for a file that cannot be read, or is no checkpoint of that kind.
+    """
+    try:
+        document: Any = read_document(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise PacedWorkError(f"checkpoint {path}: cannot be read: {error.strerror}") from error
+    except DocumentError:
+        document = None
+    if not isinstance(document, dict) or (document.get("format"), document.get("kind")) != (_FORMAT, kind):
+        raise PacedWorkError(f"checkpoint {path}: is no checkpoint of {kind}; give another file")
+    return document
+
+
+@contextmanager
+def checkpoint_members(path: Path) -> Iterator[None]:
+    """Raise `PacedWorkError` if a checkpoint's document has not the members that the block reads, or other values."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        fix = "delete it to begin anew, or give another file"
+        raise PacedWorkError(f"checkpoint {path}: is damaged ({type(error).__name__}: {error}); {fix}") from error
+
+
+def write_checkpoint(path: Path, kind: str, document: Mapping[str, Any]) -> None:
+    """Write a checkpoint atomically; raises `PacedWorkError` if it cannot be written."""
+    beside = path.with_name(f"{path.name}.new")
+    try:
+        # anew, as a link of that name would lead to another file
+        beside.unlink(missing_ok=True)
+        with beside.open("x") as file:
+            json.dump({"format": _FORMAT, "kind": kind, **document}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        raise PacedWorkError(f"checkpoint {path}: cannot be written: {error.strerror}") from error
 
 
 @contextmanager
@@ -142,45 +189,105 @@ def _is_of(other: Path, kind: str, table: str, index: str | None) -> bool:
     if known is None:
         return False
     place = known.get("header", known)
-    return (place.get("table"), place.get("index")) == (table, index)
+    return isinstance(place, dict) and (place.get("table"), place.get("index")) == (table, index)
 
 
 WRITES_KIND: Final = "writes"
 
 
 class WritePlace:
-    """Checkpoint of a paced write: the number of actions done.
+    """Checkpoint of a paced write: the number of actions done, and a digest that tells whether they were the same.
 
     Args:
         path: The file; `None` for writes that need not be resumed.
         table: The table and its region; a file of another table is rejected.
+        table_id: DynamoDB's id of the table, another one if it was deleted and made anew; `None` if it is not known.
 
     Raises:
         PacedWorkError: The file is of another table, cannot be read or written, or is no checkpoint.
     """
 
-    def __init__(self, path: Path | None, table: str) -> None:
+    def __init__(self, path: Path | None, table: str, table_id: str | None = None) -> None:
         self._path = path
-        self._table = table
-        self.done = 0
+        self._table, self._table_id = table, table_id
+        self._digest = hashlib.sha256()
+        self.done, self._known = 0, self._digest.hexdigest()
         known = None if path is None else read_checkpoint(path, WRITES_KIND)
-        if known is not None:
-            if known["table"] != table:
-                raise PacedWorkError(f"checkpoint {path}: is of writes to {known['table']}, not to {table}")
-            self.done = int(known["done"])
-        # written once now, so that a path that cannot be written raises before the writes start
-        self.move_to(self.done)
+        if path is not None and known is not None:
+            with checkpoint_members(path):
+                if known["table"] != table:
+                    raise PacedWorkError(f"checkpoint {path}: is of writes to {known['table']}, not to {table}")
+                if known["table_id"] != table_id:
+                    why = f"is of writes to another {table}, which was deleted since"
+                    raise PacedWorkError(f"checkpoint {path}: {why}; delete it to begin anew")
+                self.done, self._known = _whole(known["done"]), str(known["actions"])
 
-    def move_to(self, done: int) -> None:
-        """Record that *done* actions are done."""
-        self.done = done
+    def skip(self, done: Iterable[object]) -> None:
+        """Pass the actions that are done, by what each is recognized by.
+
+        Raises `PacedWorkError` if they are not those that were done.
+        """
+        passed = 0
+        for action in done:
+            self._add(action)
+            passed += 1
+        if passed < self.done:
+            message = f"is of {self.done:,} actions that are through, but {passed:,} were given"
+        elif self._digest.hexdigest() != self._known:
+            message = f"is of other actions: the first {self.done:,} are not those that are through"
+        else:
+            # once now, so that a path that cannot be written raises before the writes start
+            self._write()
+            return
+        raise PacedWorkError(f"checkpoint {self._path}: {message}; give the same ones, or another file")
+
+    def move_by(self, actions: Sequence[object]) -> None:
+        """Record that more actions are done, by what each is recognized by."""
+        for action in actions:
+            self._add(action)
+        self.done += len(actions)
+        self._write()
+
+    def _add(self, action: object) -> None:
         if self._path is not None:
-            write_checkpoint(self._path, WRITES_KIND, {"table": self._table, "done": done})
+            try:
+                text = _recognized_by(action)
+            except RecursionError:
+                # no item is nested so deeply; it is rejected
+                text = TOO_DEEP
+            self._digest.update(text.encode(errors="surrogatepass"))
+
+    def _write(self) -> None:
+        if self._path is not None:
+            actions = self._digest.hexdigest()
+            where = {"table": self._table, "table_id": self._table_id}
+            write_checkpoint(self._path, WRITES_KIND, {**where, "done": self.done, "actions": actions})
 
     def end(self) -> None:
         """Delete the file: all actions are done."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
+
+
+def _recognized_by(value: object) -> str:
+    """Return a text that is the same for equal values in every process; sets have no order there."""
+    match value:
+        case Mapping():
+            members = sorted(f"{name!r}:{_recognized_by(each)}" for name, each in value.items())
+            return f"{{{','.join(members)}}}"
+        case set() | frozenset():
+            return f"<{','.join(sorted(map(_recognized_by, value)))}>"
+        case list() | tuple():
+            return f"[{','.join(map(_recognized_by, value))}]"
+    return f"{value!r};"
+
+
+def _whole(value: object, most: int = 10**18) -> int:
+    """Return a whole number from 0 on; raises `ValueError` for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        message = f"{str(value)[:40]!r} is no whole number from 0 to {most:,}"
+        raise ValueError(message)
+    return value
 
 
 SCAN_KIND: Final = "a scan"
@@ -197,6 +304,7 @@ class ScanHeader:
         segments: The number of segments.
         is_consistent: Whether its reads are strongly consistent.
         request: A digest of filter, projection and their values, so that the values themselves are not in the file.
+        table_id: DynamoDB's id of the table, another one if it was deleted and made anew; `None` if it is not known.
     """
 
     table: str
@@ -204,9 +312,10 @@ class ScanHeader:
     segments: int
     is_consistent: bool
     request: str
+    table_id: str | None = None
 
     @classmethod
-    def of(cls, region: str, arguments: Mapping[str, Any]) -> ScanHeader:
+    def of(cls, region: str, arguments: Mapping[str, Any], table_id: str | None) -> ScanHeader:
         """Return the header of a scan with these arguments of `Scan`."""
         others = {"TableName", "IndexName", "TotalSegments", "ConsistentRead"}
         rest = {name: encoded(value) for name, value in arguments.items() if name not in others}
@@ -217,6 +326,7 @@ class ScanHeader:
             int(arguments["TotalSegments"]),
             bool(arguments["ConsistentRead"]),
             digest,
+            table_id,
         )
 
     def differences(self, other: ScanHeader) -> list[str]:
@@ -226,6 +336,7 @@ class ScanHeader:
             "index": self.index != other.index,
             "consistency": self.is_consistent != other.is_consistent,
             "filter or projection": self.request != other.request,
+            "table of that name": self.table == other.table and self.table_id != other.table_id,
         }
         return [name for name, differs in named.items() if differs]
 
@@ -260,20 +371,27 @@ class Checkpoint:
         self.scanned = 0
         self.units = 0.0
         known = None if path is None else read_checkpoint(path, SCAN_KIND)
-        if known is not None:
-            self._load(known)
+        if path is not None and known is not None:
+            with checkpoint_members(path):
+                self._load(known)
 
     @staticmethod
     def segments_of(path: Path | None) -> int | None:
         """Return the number of segments of a file's scan; `None` if there is no file."""
         known = None if path is None else read_checkpoint(path, SCAN_KIND)
-        return None if known is None else int(known["header"]["segments"])
+        if path is None or known is None:
+            return None
+        with checkpoint_members(path):
+            return max(_whole(known["header"]["segments"], MOST_SEGMENTS), 1)
 
     @staticmethod
     def output_of(path: Path) -> int | None:
         """Return how many bytes of the caller's output were on disk; `None` if there is no file."""
         known = read_checkpoint(path, SCAN_KIND)
-        return None if known is None else int(known["output"])
+        if known is None:
+            return None
+        with checkpoint_members(path):
+            return _whole(known["output"])
 
     def __enter__(self) -> Checkpoint:
         """Write the file once, so that a path that cannot be written raises before the scan starts."""
@@ -331,9 +449,23 @@ class Checkpoint:
                 "another file to begin anew"
             )
             raise PacedWorkError(message)
-        self.done = {int(segment) for segment in document["done"]}
-        self._keys = {int(segment): decoded(key) for segment, key in document["keys"].items()}
-        self.scanned, self.units = int(document["scanned"]), float(document["units"])
+        last = self._header.segments - 1
+        self.done = {_whole(segment, last) for segment in document["done"]}
+        self._keys = {_whole(int(segment), last): _key(key) for segment, key in document["keys"].items()}
+        self.scanned, self.units = _whole(document["scanned"]), float(document["units"])
+
+
+def _key(value: Any) -> Mapping[str, Any]:
+    """Return a key of DynamoDB's as it was before `encoded`; raises `ValueError` for what is none."""
+    key = decoded(value)
+    if (
+        not isinstance(key, dict)
+        or not key
+        or not all(isinstance(each, dict) and len(each) == 1 for each in key.values())
+    ):
+        message = f"{str(value)[:40]!r} is no key"
+        raise ValueError(message)
+    return dict(key)
 
 
 def encoded(value: Any) -> Any:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from typing import Any, Final
 
 import boto3
@@ -24,6 +25,7 @@ from highwater.bulk.send import BatchSender, Rejected, WriteJob, batches_of, job
 from highwater.bulk.shared import SharedBudget, WorkEndedError
 from highwater.client.sessions import client_config
 from highwater.core.buffered import (
+    LONGEST_DELAY_SECONDS,
     MOST_MESSAGE_BYTES,
     BufferedAction,
     Message,
@@ -33,6 +35,7 @@ from highwater.core.buffered import (
     newest_first,
     read_action,
 )
+from highwater.core.documents import read_document
 from highwater.core.errors import HighwaterError
 from highwater.core.pacing import write_units_of
 from highwater.core.plan.plan import TargetKey
@@ -72,7 +75,7 @@ def _drain_of_environment() -> Drain:
     pacer.limit(os.environ["HIGHWATER_TABLE"], Dimension.WRITE, float(os.environ["HIGHWATER_WRITE"]))
     return Drain(
         table=os.environ["HIGHWATER_TABLE"],
-        key=tuple(json.loads(os.environ["HIGHWATER_KEY"])),
+        key=tuple(read_document(os.environ["HIGHWATER_KEY"])),
         version=os.environ.get("HIGHWATER_VERSION") or None,
         queue_url=os.environ["HIGHWATER_QUEUE_URL"],
         dead_letters_url=os.environ["HIGHWATER_DEAD_LETTERS_URL"],
@@ -98,9 +101,13 @@ class FunctionRun:
 
     def pause(self, seconds: float) -> None:
         """Wait; raises `WorkEndedError` instead if that would leave too little time for the answers."""
-        if self.remaining_seconds() - seconds < _MARGIN:
+        if seconds > self.patience():
             raise WorkEndedError("the function's time is over")
         self.sleep(seconds)
+
+    def patience(self) -> float:
+        """Return the seconds that a request may wait, so that there is time for the answers."""
+        return self.remaining_seconds() - _MARGIN
 
     @property
     def is_over(self) -> bool:
@@ -115,13 +122,16 @@ class FunctionRun:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What became of the messages of an event; *returned* are actions that are to come back, in their order."""
+    """What became of the messages of an event.
+
+    *returned* are actions that are to come back, in their order; those for one item together, the oldest first.
+    """
 
     written: int = 0
     older: int = 0
     superseded: int = 0
     poison: list[Poison] = field(default_factory=list)
-    returned: list[BufferedAction] = field(default_factory=list)
+    returned: list[list[BufferedAction]] = field(default_factory=list)
     error: HighwaterError | None = None
 
     @property
@@ -168,6 +178,8 @@ class Drain:
         error of the function, and the messages come back after the queue's own timeout.
         """
         self.run.remaining_seconds = remaining_seconds
+        # one that would wait longer than the run lasts goes back to the queue at once
+        self.pacer.patience = self.run.patience
         try:
             outcome = self._write([_message_of(record) for record in event["Records"]])
             waits = self._waits(outcome.returned)
@@ -181,7 +193,7 @@ class Drain:
         kept = self._bury(outcome.poison)
         # after an error nothing is known about when to try again but the queue's own timeout
         delayed = 0 if outcome.error is not None else self._delay(outcome.returned, waits)
-        failed = [*kept, *(action.message for action in outcome.returned)]
+        failed = [*kept, *(action.message for group in outcome.returned for action in group)]
         self._report(outcome, len(kept), delayed)
         return {"batchItemFailures": [{"itemIdentifier": message.id} for message in failed]}
 
@@ -246,14 +258,10 @@ class Drain:
                 self._put_back(group, outcome)
         return left
 
-    def _put_back(self, group: Sequence[BufferedAction], outcome: _Outcome) -> None:
-        """Return the newest action to the queue; with versions the others too, in case that it is never written.
-
-        Without versions an older one that came back could be written after the newest.
-        """
-        returned = group if self.version is not None else group[:1]
-        outcome.returned += returned
-        outcome.superseded += len(group) - len(returned)
+    @staticmethod
+    def _put_back(group: Sequence[BufferedAction], outcome: _Outcome) -> None:
+        """Return all actions for an item to the queue, as it may turn out that the newest can never be written."""
+        outcome.returned.append([*reversed(group)])
 
     def _job(self, number: int, action: BufferedAction) -> WriteJob | Rejected:
         asked = Delete(action.values) if action.is_delete else Put(action.values)
@@ -267,12 +275,12 @@ class Drain:
         }
         return WriteJob(job.number, job.action, job.raw, job.size_bytes, condition)
 
-    def _waits(self, returned: Sequence[BufferedAction]) -> list[float]:
+    def _waits(self, returned: Sequence[Sequence[BufferedAction]]) -> list[float]:
         """Return the seconds until the budget has room for each of the actions, one after another."""
         waits: list[float] = []
         rate = self.pacer.rate(self.table, *_TARGET) or 1.0
         units = 0.0
-        for action in returned:
+        for action in chain.from_iterable(returned):
             # the text of an item is about as long as the item
             cost = write_units_of(len(action.message.body.encode(errors="replace")))
             first = self.pacer.seconds_until({(self.table, _TARGET): float(cost)})
@@ -292,20 +300,21 @@ class Drain:
                 _LOG.warning("message %s is poison: %s", poison[number].message.id, _printable(poison[number].why))
         return kept
 
-    def _delay(self, returned: Sequence[BufferedAction], waits: Sequence[float]) -> int:
+    def _delay(self, returned: Sequence[Sequence[BufferedAction]], waits: Sequence[float]) -> int:
         """Have messages come back after their waits; return for how many the queue took that.
 
-        The others come back after the queue's own timeout.
+        A newer one for an item comes back after the older ones, so that it is the last to be written. Those for which
+        the queue does not take it come back after the queue's own timeout.
         """
-        now = self.wall()
-        entries = [
-            {
-                "Id": str(number),
-                "ReceiptHandle": action.message.receipt,
-                "VisibilityTimeout": delay_seconds(wait, now - action.message.sent_ms / 1_000),
-            }
-            for number, (action, wait) in enumerate(zip(returned, waits, strict=True))
-        ]
+        now, left = self.wall(), iter(waits)
+        entries: list[dict[str, Any]] = []
+        for group in returned:
+            least = 0
+            for action in group:
+                delay = max(delay_seconds(next(left), now - action.message.sent_ms / 1_000), least)
+                handle = action.message.receipt
+                entries.append({"Id": str(len(entries)), "ReceiptHandle": handle, "VisibilityTimeout": delay})
+                least = min(delay + 1, LONGEST_DELAY_SECONDS)
         delayed = 0
         for batch in in_tens(entries, [0] * len(entries), _MOST_BATCH_BYTES):
             delayed += len(batch) - len(self._ask("change_message_visibility_batch", self.queue_url, batch))
@@ -334,11 +343,11 @@ class Drain:
             "superseded": outcome.superseded,
             "poison": len(outcome.poison),
             "poisonKept": kept,
-            "returned": len(outcome.returned),
+            "returned": sum(map(len, outcome.returned)),
             "delayed": delayed,
         }
         if outcome.returned:
-            oldest = min(action.message.sent_ms for action in outcome.returned)
+            oldest = min(action.message.sent_ms for action in chain.from_iterable(outcome.returned))
             metric = {
                 "Namespace": "Highwater",
                 "Dimensions": [["service"]],

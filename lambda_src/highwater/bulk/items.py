@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any, Final
 
 from boto3.dynamodb.types import TypeSerializer
 
+from highwater.core.documents import DocumentError, Problem, read_document
+
 Values = Mapping[str, Any]
 # Amazon DynamoDB Developer Guide, "Quotas in Amazon DynamoDB"
 TOO_DEEP: Final = "the item is nested too deeply; allowed: 32 levels"
+# An item has 400 KB; written as \u0000, a character of one byte takes six, and an empty value in a list fourteen.
+MOST_LINE_BYTES: Final = 2**22
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,11 @@ class Update:
 
 
 Action = Put | Delete | Update
+_WHY_UNREADABLE: Final[Mapping[Problem, str]] = {
+    "syntax": "the line is no JSON",
+    "depth": TOO_DEEP,
+    "number": "the line has a number that DynamoDB cannot represent",
+}
 
 
 def _raw(values: Values, *, is_raw: bool) -> dict[str, Any]:
@@ -132,11 +139,9 @@ class Unreadable(Put):
 def put_of_line(line: str) -> Put:
     """Return the put of a line of JSON: `{"Item": {...}}` with DynamoDB's types, or an object as it is."""
     try:
-        document = json.loads(line, parse_float=Decimal, parse_int=Decimal)
-    except ValueError:
-        return Unreadable({}, why="the line is no JSON")
-    except RecursionError:
-        return Unreadable({}, why=TOO_DEEP)
+        document = read_document(line, has_decimals=True)
+    except DocumentError as error:
+        return Unreadable({}, why=_WHY_UNREADABLE[error.problem])
     if not isinstance(document, dict):
         return Unreadable({}, why="the line is no JSON object")
     if document.keys() == {"Item"} and isinstance(document["Item"], dict):

@@ -24,6 +24,7 @@ from highwater.bulk.scan import Key
 from highwater.bulk.shared import AwsTime, records_client, records_session
 from highwater.client.coordinator import CoordinatorClient, CoordinatorNotFoundError
 from highwater.client.sessions import check_session
+from highwater.core.documents import read_document
 from highwater.core.errors import HighwaterError
 from highwater.core.jobs import MOST_JOB_SEGMENTS, JobProgress, JobSegment, Reject, progress_of
 from highwater.core.names import JOB_PREFIX, MOST_BUDGET_CHARACTERS, PARTITION_KEY, SORT_KEY, job_partition
@@ -195,10 +196,14 @@ class JobTable:
         if not heads:
             raise JobError(f"job {id}: there is no such job in {self._table}; start it with highwater.start_job")
         run = _run_of(heads[0])
-        begun = [_segment(item) for item in found if item[SORT_KEY]["S"].startswith(f"{_SEGMENT}{run}#")]
-        document = decoded(json.loads(heads[0]["spec"]["S"]))
-        is_stopped = bool(heads[0].get("stopped", {}).get("BOOL"))
-        spec = LoadSpec(**document) if "source" in document else ScanSpec(**document)
+        try:
+            begun = [_segment(item) for item in found if item[SORT_KEY]["S"].startswith(f"{_SEGMENT}{run}#")]
+            document = decoded(read_document(heads[0]["spec"]["S"]))
+            is_stopped = bool(heads[0].get("stopped", {}).get("BOOL"))
+            spec = LoadSpec(**document) if "source" in document else ScanSpec(**document)
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            why = f"its record is not as it was written ({type(error).__name__}: {error})"
+            raise JobError(f"job {id}: {why}; delete the job, and start it anew") from error
         return Job(id, spec, is_stopped, {each.number: each for each in begun}, run)
 
     def ids(self) -> list[str]:
@@ -351,7 +356,7 @@ def _segment_item(job: Job, number: int) -> str:
 
 
 def _segment(item: Mapping[str, Any]) -> JobSegment:
-    counts = json.loads(item.get("counts", {}).get("S", "{}"))
+    counts = read_document(item.get("counts", {}).get("S", "{}"))
     rejects = tuple(Reject(at, why) for at, why in counts.pop("rejects", ()))
     return JobSegment(
         int(item[SORT_KEY]["S"].rpartition("#")[2]),

@@ -17,7 +17,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, IncompleteReadError
 
 from highwater.bulk.budget import LEAST_RATE, PacedWorkError, Retries
-from highwater.bulk.items import Put, Unreadable, put_of_line
+from highwater.bulk.items import MOST_LINE_BYTES, Put, Unreadable, put_of_line
 from highwater.bulk.job_table import JobError, JobTable, LoadSpec, Page, Pages, allowed_segments, check_name
 from highwater.bulk.scan import Key
 from highwater.bulk.send import Rejected
@@ -30,8 +30,6 @@ from highwater.core.units import Dimension
 _SCHEME: Final = "s3://"
 _SEGMENT_BYTES, _LEAST_SEGMENT_BYTES, _USUAL_SEGMENTS = 2**26, 2**16, 32
 _CHUNK_BYTES: Final = 2**20
-# An item has 400 KB; written as \u0000, a character of one byte takes six.
-MOST_LINE_BYTES: Final = 2**22
 # A block is put before it is recorded: some seconds of the worker's share, so that its lease is not over meanwhile. Its
 # share is not known before the first one.
 _FIRST_UNITS, _BLOCK_SECONDS, _BLOCK_LINES = 25.0, 5, 1_000

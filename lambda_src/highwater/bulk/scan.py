@@ -533,4 +533,4 @@ class TableScan(PacedWork):
         return arguments | ({} if self.index is None else {"IndexName": self.index}) | dict(self.request)
 
     def _header(self, plan: ScanPlan) -> ScanHeader:
-        return ScanHeader.of(self._client.meta.region_name, self._arguments(plan))
+        return ScanHeader.of(self._client.meta.region_name, self._arguments(plan), self.described.get("TableId"))

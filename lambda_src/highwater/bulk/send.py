@@ -57,7 +57,11 @@ class PageReader:
         at = (self.table, (self.index, Dimension.READ))
         retries = Retries(self._why)
         while True:
+            rate = self.pacer.most_at_once(self.table, self.index, Dimension.READ, self.is_stopped)
             with self._lock:
+                if rate < float("inf"):
+                    # a share of a budget takes smaller pages
+                    self.size.rate = max(round(rate * 1_000), 1)
                 limit, expected = self.size.limit, self.size.milliunits / 1_000
             paid = self.pacer.wait({at: expected}, is_retry=retries.has_failed, is_stopped=self.is_stopped)
             sent_at = self.pacer.clock()
@@ -230,9 +234,29 @@ class BatchSender:
     def send(self, batch: Sequence[WriteJob]) -> Sent:
         """Send a batch until DynamoDB has written or rejected each of its actions.
 
-        Actions that are throttled, conflict with another writer or come back unprocessed are retried for as long as it
-        takes. Raises `PacedWorkError` if the work cannot continue.
+        It is sent in parts if one second of the budget does not pay for all of it. Actions that are throttled, conflict
+        with another writer or come back unprocessed are retried for as long as it takes. Raises `PacedWorkError` if the
+        work cannot continue.
         """
+        sent, left = Sent(), list(batch)
+        while left:
+            count = self._affordable(left)
+            sent += self._send_part(left[:count])
+            left = left[count:]
+        return sent
+
+    def _affordable(self, batch: Sequence[WriteJob]) -> int:
+        """Return how many of the first jobs one second of the budget pays for, at least one."""
+        if len(batch) == 1:
+            return 1
+        most, units = self.pacer.most_at_once(self.table, None, _WRITE, self.is_stopped), 0
+        for number, job in enumerate(batch):
+            units += job.units
+            if units > most:
+                return max(number, 1)
+        return len(batch)
+
+    def _send_part(self, batch: Sequence[WriteJob]) -> Sent:
         if len(batch) == 1:
             return self._send_one(batch[0])
         jobs, members = list(batch), [_member(job) for job in batch]

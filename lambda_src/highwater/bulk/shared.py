@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import itertools
 import logging
+import re
 import threading
 import time
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from random import SystemRandom
 from typing import Any, Final, Literal
@@ -35,6 +37,8 @@ _ASKED_AGAIN_SECONDS: Final = 1.0
 _COMPLAINT_SECONDS: Final = 60
 _TIMEOUTS: Final = (2, 3)
 _KEPT_SECONDS: Final = 86_400
+_NEVER: Final = 10**30
+_WHOLE_NUMBER: Final = re.compile(r"[0-9]{1,30}")
 # After these errors of a first request no other one succeeds before somebody has changed the role or the app
 _LASTING_ERRORS: Final = frozenset({"AccessDeniedException", "ResourceNotFoundException", "ValidationException"})
 # of the demand that was seen, weight of the newest interval, and what is asked for beyond it
@@ -54,14 +58,36 @@ class SharedBudgetError(HighwaterError):
     """The budget cannot be shared: there is no coordinator, or the caller has no grant for it."""
 
 
-@dataclass(slots=True)
-class _Lease:
-    """This worker's lease of one lane; times are of the monotonic clock, in nanoseconds, but *wall_end*."""
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The part of a budget that a worker leases now; times are of the monotonic clock, in nanoseconds, but *wall_end*.
 
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    share: int = 0
+    Attributes:
+        milliunits: Thousandths of a unit per second.
+        ends_at: When the lease ends unless it is renewed.
+        wall_end: The same in seconds since 1970.
+        term: The span of time without a gap that the lease belongs to. What was saved up in one is lost in the next.
+        number: Its number among this worker's shares, of which later ones replace earlier ones.
+    """
+
+    milliunits: int = 0
     ends_at: int = -1
     wall_end: float = 0.0
+    term: int = 0
+    number: int = 0
+
+    def is_live(self, now: int, wall: float) -> bool:
+        """Whether the lease lasts by both clocks: one of them may have stood still while the process was frozen."""
+        return now < self.ends_at and wall < self.wall_end
+
+
+@dataclass(slots=True)
+class _Lease:
+    """This worker's lease of one lane; times are of the monotonic clock, in nanoseconds."""
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    held: Share = field(default_factory=Share)
+    lost: Share | None = None
     renews_at: int = -1
     asks_at: int = -1
     known: int = 0
@@ -71,11 +97,8 @@ class _Lease:
     since: int = -1
     requests: int = 0
     waited: int = 0
+    waiting: int = 0
     renewals: int = 0
-
-    def is_live(self, now: int, wall: float) -> bool:
-        """Whether the lease lasts by both clocks: one of them may have stood still while the process was frozen."""
-        return now < self.ends_at and wall < self.wall_end
 
 
 @dataclass(slots=True)
@@ -129,8 +152,9 @@ class SharedBudget:
     them; a new worker waits up to half of a lease, which is 2 seconds for each worker, until others have made room.
 
     In any window of W seconds, all workers together consume at most rate * (W + 1) units, and what was under way when a
-    share shrank or a lease ended. A worker that is killed or frozen keeps its share until its lease ends, at most a
-    minute; one that wakes up later does not send before it has a new lease.
+    share shrank or a lease ended. Nothing is saved up without a lease, and each lease begins with nothing. A worker
+    that is killed or frozen keeps its share until its lease ends, at most a minute; one that wakes up later does not
+    send before it has a new lease.
 
     Attributes:
         name: The budget's name, 1 to 121 characters. Workers with the same name, of the same table and dimension,
@@ -168,6 +192,7 @@ class SharedBudget:
     _id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     _leases: dict[Lane, _Lease] = field(default_factory=dict)
     _making: threading.RLock = field(default_factory=threading.RLock)
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _dynamodb: Any = None
     _complained_at: float = -float("inf")
     _time: AwsTime = field(init=False)
@@ -180,7 +205,8 @@ class SharedBudget:
         if self.when_lost not in ("stop", "known share"):
             message = f"budget {self.name}: when_lost: got {self.when_lost!r}, allowed: 'stop', 'known share'"
             raise ValueError(message)
-        if self.workers is not None and (self.workers < 1 or self.when_lost != "known share"):
+        is_number = isinstance(self.workers, int) and self.workers >= 1
+        if self.workers is not None and (not is_number or self.when_lost != "known share"):
             message = f"got {self.workers} with when_lost={self.when_lost!r}, allowed: 1 or more with 'known share'"
             raise ValueError(f"budget {self.name}: workers: {message}")
         check_session(self.session, "budget: session")
@@ -194,8 +220,8 @@ class SharedBudget:
         spent: int,
         percent: int = 100,
         is_stopped: threading.Event | None = None,
-    ) -> int:
-        """Return this worker's share of a lane, in thousandths of a unit per second; waits until it has one.
+    ) -> Share:
+        """Return this worker's share of a lane; waits until it has one.
 
         Args:
             lane: The table, the index if it is read, and the dimension.
@@ -209,22 +235,23 @@ class SharedBudget:
         """
         lease = self._lease(lane)
         while True:
-            now = self.clock()
-            if lease.is_live(now, self.wall()) and lease.share:
+            now, held = self.clock(), lease.held
+            if held.is_live(now, self.wall()) and held.milliunits:
                 # while another thread renews, the others go on
                 if now < lease.renews_at or not lease.lock.acquire(blocking=False):
-                    return lease.share
+                    return held
             else:
                 lease.lock.acquire()
             try:
                 self._renew_if_due(lane, lease, rate, spent, percent)
-                if lease.is_live(self.clock(), self.wall()):
-                    if lease.share:
-                        return lease.share
+                held = lease.held
+                if held.is_live(self.clock(), self.wall()):
+                    if held.milliunits:
+                        return held
                 elif (known := self._known(lease)) and self.clock() < lease.asks_at:
-                    return max(rate // known, 1)
+                    return self._without(lease, max(rate // known, 1))
                 now = self.clock()
-                due = max(lease.asks_at, lease.renews_at if lease.is_live(now, self.wall()) else 0)
+                due = max(lease.asks_at, lease.renews_at if held.is_live(now, self.wall()) else 0)
                 if is_stopped is not None and is_stopped.is_set():
                     raise WorkEndedError("the work has ended")
                 # in steps, so that a worker that is to stop does so
@@ -233,15 +260,27 @@ class SharedBudget:
                 lease.lock.release()
 
     def may_send(self, lane: Lane) -> bool:
-        """Whether the lease lasts, after a request has waited for its turn; a lost one counts as `when_lost` says."""
+        """Whether the worker has a share of a lane now, by a lease or, after it was lost, as `when_lost` says."""
         lease = self._lease(lane)
-        return self._known(lease) > 0 or lease.is_live(self.clock(), self.wall())
+        return lease.lost is not None or (lease.held.milliunits > 0 and lease.held.is_live(self.clock(), self.wall()))
 
     def note(self, lane: Lane, *, has_waited: bool) -> None:
         """Count a request by its first attempt, and whether that had to wait; the caller leaves retries out."""
         lease = self._lease(lane)
         lease.requests += 1
         lease.waited += has_waited
+
+    @contextmanager
+    def waiting(self, lanes: Iterable[Lane]) -> Iterator[None]:
+        """Count a request as one that has to wait, at each renewal while the block runs."""
+        leases = [self._lease(lane) for lane in lanes]
+        for lease in leases:
+            lease.waiting += 1
+        try:
+            yield
+        finally:
+            for lease in leases:
+                lease.waiting -= 1
 
     def renewals(self, lane: Lane) -> int:
         """Return how often this worker has written the record."""
@@ -254,7 +293,7 @@ class SharedBudget:
         """
         for each in [lane] if lane is not None else list(self._leases):
             lease = self._leases.pop(each, None)
-            if lease is not None and lease.renewals and lease.is_live(self.clock(), self.wall()):
+            if lease is not None and lease.renewals and lease.held.is_live(self.clock(), self.wall()):
                 with suppress(Exception):
                     self._change(each, lambda members, _: (None, without(members, self._id)))
         with self._making:
@@ -271,6 +310,14 @@ class SharedBudget:
         """Return by how many workers the rate is divided without a lease; 0 if nothing is sent then."""
         return max(lease.known, self.workers or 0) if self.when_lost == "known share" else 0
 
+    def _without(self, lease: _Lease, milliunits: int) -> Share:
+        """Return the share of a worker that goes on without a lease."""
+        if lease.lost is None or lease.lost.milliunits != milliunits:
+            number = next(self._numbers)
+            term = number if lease.lost is None else lease.lost.term
+            lease.lost = Share(milliunits, _NEVER, float("inf"), term, number)
+        return lease.lost
+
     def _lease(self, lane: Lane) -> _Lease:
         found = self._leases.get(lane)
         if found is None:
@@ -282,30 +329,33 @@ class SharedBudget:
 
     def _renew_if_due(self, lane: Lane, lease: _Lease, rate: int, spent: int, percent: int) -> None:
         now = self.clock()
-        if now < lease.asks_at or (lease.is_live(now, self.wall()) and now < lease.renews_at):
+        if now < lease.asks_at or (lease.held.is_live(now, self.wall()) and now < lease.renews_at):
             return
         wants = self._wants(lease, now, rate, spent, percent)
         wall = self.wall()
-        tried: list[Member] = []
 
         def renew(members: list[Member], at: int) -> tuple[Member, list[Member]]:
             own, after = renewed(members, self._id, now=at, rate=rate, wants=wants)
-            tried.append(own)
+            # What is given up is not used from now on: the write may arrive although its answer is lost or late, and
+            # another worker may have it then. What is gained is used once the answer says so.
+            if own.share < lease.held.milliunits:
+                lease.held = replace(lease.held, milliunits=own.share, number=next(self._numbers))
             return own, after
 
         try:
             own, members = self._change(lane, renew)
         except (ClientError, BotoCoreError, CoordinatorNotFoundError, _TooManyWritersError) as error:
-            # the write may have arrived all the same, and another worker may have the share that it gave up
-            lease.share = min([lease.share, *(each.share for each in tried)])
             self._bear(lease, error)
             return
         assert own is not None  # noqa: S101 - `renewed` returns one
         at = self._time.now()
         # the lease began when the request was sent, at the latest
         length = own.until - at
-        lease.share, lease.known = own.share, len(live_members(members, at))
-        lease.ends_at, lease.wall_end = now + length * _MILLISECOND, wall + length / 1_000
+        before, number = lease.held, next(self._numbers)
+        is_unbroken = before.milliunits > 0 and before.is_live(self.clock(), self.wall())
+        term = before.term if is_unbroken else number
+        lease.held = Share(own.share, now + length * _MILLISECOND, wall + length / 1_000, term, number)
+        lease.lost, lease.known = None, len(live_members(members, at))
         lease.renews_at = now + max(renews_at(own, members, at) - at, 1) * _MILLISECOND
         lease.asks_at = lease.renews_at if own.share else self.clock() + round(_ASKED_AGAIN_SECONDS * NANOSECONDS)
         lease.requests, lease.waited, lease.since, lease.spent_before = 0, 0, self.clock(), spent
@@ -316,8 +366,9 @@ class SharedBudget:
 
         While throttles hold it below its share, requests wait for that: then it asks for no more than it did before.
         """
-        is_new = not lease.share or not lease.is_live(now, self.wall())
-        if is_new or (percent == 100 and lease.waited * 2 >= max(lease.requests, 1)):
+        is_new = not lease.held.milliunits or not lease.held.is_live(now, self.wall())
+        waited, requests = lease.waited + lease.waiting, lease.requests + lease.waiting
+        if is_new or (percent == 100 and waited * 2 >= max(requests, 1)):
             lease.wants = rate
             return rate
         # the share of which it used its percentage
@@ -351,7 +402,8 @@ class SharedBudget:
                 self.pause(_RANDOM.uniform(_SHORTEST_PAUSE, min(_SHORTEST_PAUSE * 2.0**attempt, _LONGEST_PAUSE)))
             found = self._time.hear(dynamodb.get_item(TableName=self.table, Key=key, ConsistentRead=True))
             item = found.get("Item", {})
-            version = int(item.get("version", {}).get("N", "0"))
+            # a record that somebody else has changed may have anything there; it is replaced like any other
+            version = item.get("version")
             own, members = change(members_of_text(item.get("members", {}).get("S", "[]")), self._time.now())
             expires = self._time.now() // 1_000 + _KEPT_SECONDS
             try:
@@ -360,14 +412,14 @@ class SharedBudget:
                         TableName=self.table,
                         Key=key,
                         UpdateExpression="SET members = :members, version = :new, #expires = :expires",
-                        ConditionExpression="version = :old" if version else "attribute_not_exists(version)",
+                        ConditionExpression="attribute_not_exists(version)" if version is None else "version = :old",
                         ExpressionAttributeNames={"#expires": TTL_ATTRIBUTE},
                         ExpressionAttributeValues={
                             ":members": {"S": members_text(members)},
-                            ":new": {"N": str(version + 1)},
+                            ":new": {"N": str(_next_version(version))},
                             ":expires": {"N": str(expires)},
                         }
-                        | ({":old": {"N": str(version)}} if version else {}),
+                        | ({} if version is None else {":old": version}),
                     )
                 )
             except ClientError as error:
@@ -390,6 +442,12 @@ class SharedBudget:
                     self.table = CoordinatorClient(coordinator=self.coordinator, session=apart).pulse_table
                 self._dynamodb = records_client(apart, 2) if self.connect is None else self.connect()
         return self._dynamodb
+
+
+def _next_version(version: Mapping[str, Any] | None) -> int:
+    """Return the version after one; 1 after none, and after what is no whole number."""
+    text = str((version or {}).get("N", ""))
+    return int(text) + 1 if _WHOLE_NUMBER.fullmatch(text) else 1
 
 
 class _TooManyWritersError(Exception):

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 from highwater.bulk.adaptive import PacedWork
 from highwater.bulk.budget import PacedWorkError, Pacer, check_workers
 from highwater.bulk.checkpoint import WRITES_KIND, WritePlace, held, warn_of_others
-from highwater.bulk.items import Action
+from highwater.bulk.items import Action, Put
 from highwater.bulk.send import MOST_IN_BATCH, BatchSender, Rejected, Sent, WriteJob, batches_of, job_of
 from highwater.core.pacing import IndexParts, Start, WriteCost
 from highwater.core.units import Dimension
@@ -129,7 +129,8 @@ def write(
     written.
 
     With a *checkpoint*, writes that ended early, or were killed, resume after the last complete block, given the same
-    actions again; the actions of the block that was interrupted may be written twice.
+    actions again; the actions of the block that was interrupted may be written twice. If the actions before it have
+    other keys now, or another order, nothing is written.
 
     Args:
         table: The table's name.
@@ -154,9 +155,9 @@ def write(
         The totals of the writes.
 
     Raises:
-        PacedWorkError: There is no such table, an argument is not valid, the checkpoint is of other writes, an action
-            is rejected and *reject* is not given, or DynamoDB rejects a request for another reason than throttling. The
-            message says how to resume.
+        PacedWorkError: There is no such table, an argument is not valid, the checkpoint is of other writes, or of other
+            actions, an action is rejected and *reject* is not given, or DynamoDB rejects a request for another reason
+            than throttling. The message says how to resume.
         PaceError: The rate is below 0.001, or not a rate.
 
     Example:
@@ -186,6 +187,8 @@ class PacedWrite(PacedWork):
     """The writes to one table: what `write` uses.
 
     The attributes are arguments of `write`, and `is_stopped`, which ends the writes after the present block once set.
+    When work is resumed, the actions that are done have to have the same keys as before, in the same order, or the same
+    content: `is_same_by`.
     """
 
     _what: ClassVar = "write"
@@ -200,6 +203,7 @@ class PacedWrite(PacedWork):
     session: Any = None
     pacer: Pacer | None = None
     budget: str | None = None
+    is_same_by: Literal["key", "content"] = "key"
     is_stopped: threading.Event = field(default_factory=threading.Event)
 
     def run(
@@ -220,14 +224,11 @@ class PacedWrite(PacedWork):
         progress: Callable[[WriteProgress], None] | None,
     ) -> WriteProgress:
         where = f"{self._client.meta.region_name} {self.table}"
-        place = WritePlace(self.checkpoint, where)
+        place = WritePlace(self.checkpoint, where, self.described.get("TableId"))
         warn_of_others(self.checkpoint, WRITES_KIND, where)
         told = WriteProgress(done=place.done)
         given = iter(actions)
-        passed = sum(1 for _ in islice(given, place.done))
-        if passed < place.done:
-            message = f"is of {place.done:,} actions that are through, but {passed:,} were given"
-            raise PacedWorkError(f"checkpoint {self.checkpoint}: {message}; give the same ones, or another file")
+        place.skip(self._recognized(action) for action in islice(given, place.done))
         # the cost of an action is only known after the first block
         size = self._block(_FIRST_UNITS)
         with self.opened() as writer:
@@ -236,7 +237,7 @@ class PacedWrite(PacedWork):
                     return told
                 sent = writer.write(block, told.done, reject)
                 told = told.after(len(block), sent)
-                place.move_to(told.done)
+                place.move_by([self._recognized(action) for action in block])
                 size = self._block(sent.units / len(block))
                 if progress is not None:
                     progress(told)
@@ -277,6 +278,13 @@ class PacedWrite(PacedWork):
             is_stopped = threading.Event()
             sender = BatchSender(self._client, followed.pacer, self.table, in_flight=in_flight, is_stopped=is_stopped)
             yield BlockWriter(sender, keys, pool, is_stopped)
+
+    def _recognized(self, action: Action) -> object:
+        """Return what tells whether an action is the same when work is resumed."""
+        values = action.item if isinstance(action, Put) else action.key
+        if self.is_same_by == "content" or not isinstance(values, Mapping):
+            return values
+        return [values.get(key) for key in self._keys]
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:

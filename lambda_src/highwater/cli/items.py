@@ -19,14 +19,16 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from highwater import Put
-from highwater.bulk.items import Unreadable, put_of_line
+from highwater.bulk.items import MOST_LINE_BYTES, Unreadable, put_of_line
 from highwater.core.errors import HighwaterError
 
 # CSV files of spreadsheets begin with a byte order mark, which is not part of the first column's name
 _ENCODING: Final = "utf-8-sig"
 # larger than any item may be
 _MOST_CELL_CHARACTERS: Final = 2**20
-_CHUNK: Final = 2**16
+# A compressed byte of Zstandard may become 32 kilobytes, so these become 8 MB at most.
+_CHUNK: Final = 2**8
+_KEPT_CHARACTERS: Final = 1_000
 
 
 class InputError(HighwaterError):
@@ -83,11 +85,11 @@ def _opened(path: Path | None) -> Iterator[IO[str]]:
     try:
         with path.open("rb") as file:
             yield io.TextIOWrapper(_decompressed(path, file), encoding=_ENCODING, newline="")
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise InputError(f"{path}: is no text in UTF-8") from error
         why = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise InputError(f"{path}: cannot be read: {why}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is no text in UTF-8") from error
 
 
 def _decompressed(path: Path, file: IO[bytes]) -> IO[bytes]:
@@ -136,15 +138,47 @@ class _Frames(io.RawIOBase):
 
 
 def _objects(name: str, file: IO[str]) -> Iterator[Line]:
-    for number, text in enumerate(file, 1):
+    for number, (text, is_whole) in enumerate(_lines(file), 1):
         line = text.strip()
-        if line:
+        if not is_whole:
+            why = f"the line is too long; allowed: {MOST_LINE_BYTES:,} characters"
+            yield Line(f"{name}, line {number:,}", line[:_KEPT_CHARACTERS], Unreadable({}, why=why))
+        elif line:
             yield Line(f"{name}, line {number:,}", line, put_of_line(line))
+
+
+def _lines(file: IO[str]) -> Iterator[tuple[str, bool]]:
+    """Yield the lines of a file, and whether each is whole: of one that no item can need only the first part."""
+    while text := file.readline(MOST_LINE_BYTES):
+        rest = text
+        while not rest.endswith("\n") and (rest := file.readline(MOST_LINE_BYTES)):
+            pass
+        # the last line may have no end
+        yield text, text.endswith("\n") or rest == ""
+
+
+class _RowLines:
+    """The lines of a CSV file; raises `InputError` where a row has more characters than a row may have."""
+
+    def __init__(self, name: str, file: IO[str]) -> None:
+        self._name, self._file, self._left = name, file, MOST_LINE_BYTES
+
+    def begin_row(self) -> None:
+        """The next line begins a row."""
+        self._left = MOST_LINE_BYTES
+
+    def __iter__(self) -> Iterator[str]:
+        while text := self._file.readline(self._left + 1):
+            self._left -= len(text)
+            if self._left < 0:
+                raise InputError(f"{self._name}: has a row of more than {MOST_LINE_BYTES:,} characters; is it CSV?")
+            yield text
 
 
 def _rows(name: str, file: IO[str], numbers: frozenset[str]) -> Iterator[Line]:
     csv.field_size_limit(_MOST_CELL_CHARACTERS)
-    reader = csv.DictReader(file, strict=True)
+    lines = _RowLines(name, file)
+    reader = csv.DictReader(lines, strict=True)
     try:
         columns = list(reader.fieldnames or ())
     except csv.Error as error:
@@ -156,6 +190,7 @@ def _rows(name: str, file: IO[str], numbers: frozenset[str]) -> Iterator[Line]:
     if missing:
         raise InputError(f"{name}: has no column {', '.join(sorted(missing))}; its columns: {', '.join(columns)}")
     while True:
+        lines.begin_row()
         try:
             row = next(reader)
         except StopIteration:
@@ -209,7 +244,7 @@ class ItemOutput:
         self._failure: OutputError | None = None
         try:
             self._file: IO[bytes] = sys.stdout.buffer if path is None else _open(path, kept_bytes)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise self._failed(error) from error
 
     def write(self, items: Iterable[Mapping[str, Any]]) -> None:
@@ -257,8 +292,10 @@ class ItemOutput:
             return zstandard.ZstdCompressor().stream_writer(self._file, closefd=False)
         return self._file
 
-    def _failed(self, error: OSError) -> OutputError:
-        self._failure = OutputError(f"{self._path or 'standard output'}: cannot be written: {error.strerror or error}")
+    def _failed(self, error: OSError | ValueError) -> OutputError:
+        # a name with a null character is a ValueError
+        why = getattr(error, "strerror", None) or error
+        self._failure = OutputError(f"{self._path or 'standard output'}: cannot be written: {why}")
         return self._failure
 
 

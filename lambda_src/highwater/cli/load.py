@@ -268,6 +268,7 @@ class _Load:
             table=self.table,
             **self.pacing,
             checkpoint=self.place,
+            is_same_by="content",
             session=boto3.Session(region_name=self.region),
             is_stopped=self.is_stopped,
         )

@@ -29,6 +29,7 @@ from highwater.cli.options import (
 )
 from highwater.cli.rates import BulkRate, RateType
 from highwater.cli.terminal import open_console, say, stopped_by_signals
+from highwater.core.documents import DocumentError, read_document
 
 _FINDING = 1
 
@@ -171,8 +172,8 @@ def _json_of(text: str | None, option: str) -> Any:
     if text is None:
         return None
     try:
-        found = json.loads(text)
-    except ValueError:
+        found = read_document(text)
+    except DocumentError:
         found = None
     if not isinstance(found, dict):
         raise click.UsageError(f"{option}: got {text!r}, allowed: a JSON object")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -15,6 +14,7 @@ import click
 
 from highwater.cli.options import as_json_option
 from highwater.cli.terminal import tell
+from highwater.core.documents import read_document
 from highwater.core.findings import shown
 from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 from highwater.core.shards.key import shards_needed
@@ -185,7 +185,7 @@ def read_report(
     Raises `click.ClickException` for another document.
     """
     try:
-        contributors = json.loads(text)["Contributors"]
+        contributors = read_document(text)["Contributors"]
         worst = {
             ", ".join(each["Keys"]): max(
                 (float(point["ApproximateValue"]), _text_of(point["Timestamp"])) for point in each["Datapoints"]

@@ -35,6 +35,7 @@ from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
 
 from highwater.client.sessions import arn_place, check_session, client_config
+from highwater.core.documents import DocumentError, read_document
 from highwater.core.errors import HighwaterError
 from highwater.core.names import COORDINATORS_PATH, PULSES_PATH
 from highwater.core.pulses import PULSE_SOURCE, pulse_detail_type
@@ -299,8 +300,8 @@ class CoordinatorClient:
         SigV4Auth(credentials.get_frozen_credentials(), "lambda", region).add_auth(request)
         answer = self._http.send(request.prepare())
         try:
-            document = json.loads(answer.content)
-        except ValueError:
+            document = read_document(answer.content)
+        except DocumentError:
             document = {}
         return answer.status_code, document if isinstance(document, dict) else {}
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeVar
 
+from highwater.core.documents import DocumentError, read_document
 from highwater.core.findings import shown
 
 # Seconds. A message that is returned waits at least a tenth of its age: young ones come back soon, and in two weeks
@@ -20,7 +21,7 @@ _SHORTEST_DELAY: Final = 1
 _PART_OF_AGE: Final = 10
 # SQS allows 12 hours from the time at which a message was received, and a function runs up to 15 minutes
 # (Amazon SQS Developer Guide, "Amazon SQS visibility timeout", read 2026-11)
-_LONGEST_DELAY: Final = 12 * 3_600 - 15 * 60
+LONGEST_DELAY_SECONDS: Final = 12 * 3_600 - 15 * 60
 # Messages are deleted 14 days after they were sent; a day of it is left to act in, once some are older than their drain
 # time (Amazon SQS API Reference, SetQueueAttributes: MessageRetentionPeriod, read 2026-11)
 LONGEST_DRAIN_SECONDS: Final = 13 * 86_400
@@ -92,9 +93,9 @@ def read_action(message: Message, key: Sequence[str], version: str | None) -> Bu
     """
     try:
         # numbers of JSON are decimal, and DynamoDB's are too
-        document = json.loads(message.body, parse_float=Decimal, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        return Poison(message, f"body: is not JSON ({' '.join(str(error).split())}); send one action as JSON")
+        document = read_document(message.body, has_decimals=True)
+    except DocumentError as error:
+        return Poison(message, f"body: {error}; send one action as JSON")
     if not isinstance(document, dict):
         return Poison(message, f"body: got {_kind(document)}, allowed: an object; send one action a message")
     word = next(iter(document)) if len(document) == 1 else ""
@@ -162,7 +163,7 @@ def delay_seconds(wait: float, age_seconds: float) -> int:
         age_seconds: The seconds since it was sent.
     """
     longest = max(wait, age_seconds / _PART_OF_AGE, _SHORTEST_DELAY)
-    return min(math.ceil(longest), _LONGEST_DELAY)
+    return min(math.ceil(longest), LONGEST_DELAY_SECONDS)
 
 
 def most_receives(drain_seconds: int, visibility_seconds: int) -> int:
@@ -225,11 +226,6 @@ def _member(name: object, value: object, place: str) -> str:
         message = f"{place}: got {shown(name)} as a name, allowed: text; put it in quotes"
         raise ValueError(message)
     return f"{_json_of(name, place)}:{_json_of(value, f'{place}: {name}')}"
-
-
-def _refuse_constant(name: str) -> None:
-    message = f"{name} is not a number of JSON"
-    raise ValueError(message)
 
 
 def _kind(document: object) -> str:

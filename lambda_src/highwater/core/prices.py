@@ -7,7 +7,6 @@ warm throughput has no price of its own: it is charged once at provisioned rates
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,6 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
+from highwater.core.documents import read_document
 from highwater.core.units import Dimension
 
 # The region whose prices are used, and named, where a region is not known
@@ -83,5 +83,5 @@ def prices_or_usual(region: str | None, *, is_infrequent_access: bool = False) -
 @cache
 def _regions() -> dict[str, Any]:
     text = resources.files("highwater.core").joinpath("prices.json").read_text(encoding="utf-8")
-    regions: dict[str, Any] = json.loads(text, parse_float=Decimal)["regions"]
+    regions: dict[str, Any] = read_document(text, has_decimals=True)["regions"]
     return regions

@@ -16,6 +16,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Final
 
 from highwater.core.bucket import BELIEVED_SECONDS, level_after, outlasts
+from highwater.core.documents import DocumentError, read_document
 from highwater.core.plan.plan import TargetKey
 from highwater.core.units import Dimension
 
@@ -257,8 +258,8 @@ def hints_text(hints: Mapping[TargetKey, Hint]) -> str:
 def hints_of_text(text: str) -> dict[TargetKey, Hint]:
     """Read the hints of an item; targets whose hint makes no sense are left out, as nothing must fail by it."""
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
+        document = read_document(text)
+    except DocumentError:
         return {}
     found = {}
     for code, numbers in document.items() if isinstance(document, dict) else ():

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from highwater.core.documents import DocumentError, read_document
+
 # A lease counts for others until so long after its end, as times are known to the second, and clocks differ.
 SKEW_MS: Final = 2_000
 # With this much for each worker, and renewals at half of it, all workers together renew once in a second.
@@ -106,9 +108,10 @@ def without(members: Iterable[Member], id: str) -> list[Member]:
 
 def is_short(own: Member, members: Sequence[Member], now: int) -> bool:
     """Whether a worker has clearly less than its fair share, because others still hold it."""
-    live = live_members(members, now)
-    lowest = min(each.rate for each in live)
-    fair = fair_shares({each.id: max(each.wants, LEAST_WANTS) for each in live}, lowest)[own.id]
+    # its own lease may be over already, if the process stood still since it was written
+    counted = [own, *(each for each in live_members(members, now) if each.id != own.id)]
+    lowest = min(each.rate for each in counted)
+    fair = fair_shares({each.id: max(each.wants, LEAST_WANTS) for each in counted}, lowest)[own.id]
     return own.share * 10 < fair * 9
 
 
@@ -121,8 +124,8 @@ def members_text(members: Iterable[Member]) -> str:
 def members_of_text(text: str) -> list[Member]:
     """Read a record; entries that make no sense are left out, as nothing must fail by them."""
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
+        document = read_document(text)
+    except DocumentError:
         return []
     entries = document if isinstance(document, list) else []
     return [Member(*entry) for entry in entries if _is_entry(entry)]

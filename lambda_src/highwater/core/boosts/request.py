@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from highwater.core.boosts.lease import LONGEST, Lease, LeaseError
+from highwater.core.documents import read_document
 from highwater.core.errors import did_you_mean
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.names import table_of_label, target_label
@@ -385,7 +385,7 @@ class BoostCap:
     @classmethod
     def from_json(cls, text: str) -> BoostCap:
         """Parse a grant written by the constructs; raises `ValueError`, `KeyError` or `TypeError` for anything else."""
-        document = json.loads(text)
+        document = read_document(text)
         caller = document["caller"]
         found = Caller.of_arn(caller)
         tables = document.get("tables")

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, TypeAlias
 
+from highwater.core.documents import read_document
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.names import target_label
 from highwater.core.plan.capacity import Capacity, HighWaterMark, MarkRule
@@ -187,7 +188,7 @@ class Plan:
     @classmethod
     def from_json(cls, text: str) -> Plan:
         """Return the plan that `to_json` wrote; raises the same errors as `from_document`."""
-        return cls.from_document(json.loads(text))
+        return cls.from_document(read_document(text))
 
     def with_indexes(self, names: Iterable[str]) -> Plan:
         """Return the plan with an entry for each of *names*. An index without an entry so far follows the table."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from highwater.core.checks import check as check_plan
 from highwater.core.checks import errors_of
+from highwater.core.documents import read_document
 from highwater.core.names import names_of_parameter, plan_parameter, table_label
 from highwater.core.plan.capacity import Capacity, HighWaterMark
 from highwater.core.plan.plan import Plan
@@ -83,7 +83,7 @@ class ScaledPlan:
 
     @classmethod
     def _parsed(cls, name: str, value: str) -> ScaledPlan:
-        document = json.loads(value)
+        document = read_document(value)
         scaler, table, region = names_of_parameter(name)
         return cls(
             table=table,

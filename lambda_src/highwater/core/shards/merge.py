@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
 
+from highwater.core.documents import read_document
 from highwater.core.shards.key import Shard, ShardError
 
 Item = Mapping[str, Any]
@@ -137,7 +138,7 @@ def read_cursor(text: str, query: str) -> dict[Shard, Position]:
     Raises `ShardError` for what is no cursor, for one of another version, query or schedule.
     """
     try:
-        found = json.loads(text)
+        found = read_document(text)
         version, digest, shards = found["v"], found["query"], dict(found["shards"])
     except (TypeError, ValueError, KeyError):
         raise _no_cursor(text) from None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from highwater.core.boosts import Caller
+from highwater.core.documents import read_document
 from highwater.core.pulses import PULSE_SOURCE, pulse_detail_type
 
 
@@ -121,8 +121,8 @@ def _body(event: dict[str, Any]) -> Any:
     try:
         if event.get("isBase64Encoded"):
             text = base64.b64decode(text, validate=True).decode()
-        return json.loads(text)
-    except (ValueError, binascii.Error, RecursionError):
+        return read_document(text)
+    except (ValueError, binascii.Error):
         raise RefusedError(400, "the body is no JSON") from None
 
 

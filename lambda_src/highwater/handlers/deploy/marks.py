@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -16,6 +15,7 @@ from highwater.aws.tables import (
     TableBusyError,
     TableNotFoundError,
 )
+from highwater.core.documents import read_document
 from highwater.core.units import Units
 from highwater.handlers.deploy.response import EventOutcome, failure, success
 from highwater.handlers.deploy.waiting import MAX_AWAITING_INVOCATIONS, Patience, TimeIsUpError
@@ -179,7 +179,7 @@ class MarksJob:
             self.patience.until_accepted(clear)
         if self.is_deletion:
             return success("nothing to undo: a high-water mark never falls")
-        marks = json.loads(self.event["ResourceProperties"]["Marks"])
+        marks = read_document(self.event["ResourceProperties"]["Marks"])
         self.raise_marks({mark["index"]: Units(int(mark["read"]), int(mark["write"])) for mark in marks})
         done = self._raised("the table's marks are already as high or higher")
         return self.await_indexes(done) if progress.building else success(done)

@@ -1,0 +1,67 @@
+"""JSON that somebody else wrote: one function reads it, and fails with one error, whatever the text is.
+
+HighwaterError
+└── DocumentError (also a ValueError): a text is no JSON, or has what cannot be read
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any, Final, Literal
+
+from highwater.core.errors import HighwaterError
+from highwater.core.findings import shown
+
+Problem = Literal["syntax", "depth", "number"]
+_TOO_DEEP: Final = "is nested too deeply"
+_MOST_DIGITS: Final = 60
+
+
+class DocumentError(HighwaterError, ValueError):
+    """A text is no JSON document, or has what cannot be read.
+
+    Attributes:
+        problem: `syntax` for what is no JSON, `depth` for what is nested too deeply, and `number` for a number that
+            nothing can represent.
+    """
+
+    def __init__(self, problem: Problem, why: str) -> None:
+        self.problem: Problem = problem
+        super().__init__(why)
+
+
+def read_document(text: object, *, has_decimals: bool = False) -> Any:
+    """Return the value of a JSON text, or of bytes in UTF-8.
+
+    Args:
+        text: The text; anything else is no document either.
+        has_decimals: Whether fractions become `Decimal`, with all of their digits; by default `float`.
+
+    Raises:
+        DocumentError: For any text that cannot be read, and nothing else. The message goes on from "the text ...".
+    """
+    if not isinstance(text, str | bytes | bytearray):
+        raise DocumentError("syntax", f"is not JSON (got {shown(text)})")
+    fraction = _decimal if has_decimals else None
+    try:
+        return json.loads(text, parse_float=fraction, parse_constant=_refuse_constant)
+    except DocumentError:
+        raise
+    except RecursionError:
+        raise DocumentError("depth", _TOO_DEEP) from None
+    except (ValueError, ArithmeticError) as error:
+        raise DocumentError("syntax", f"is not JSON ({' '.join(str(error).split())})") from None
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except ArithmeticError:
+        # its exponent has more digits than any number could need
+        raise DocumentError("number", f"has a number that cannot be read: {text[:_MOST_DIGITS]}") from None
+
+
+def _refuse_constant(name: str) -> None:
+    # of Python's JSON only
+    raise DocumentError("syntax", f"is not JSON ({name} is not a number of JSON)")
