@@ -34,9 +34,6 @@ from highwater_local.metric_math import MathError, MetricMath
 from highwater_local.ministack import Created, Document
 from highwater_local.queue_metrics import QueueMetrics
 
-# A datapoint of provisioned units was 85 s older than its label at least, and a table 99 s old at a label had none
-# (recorded: radkawar/stackd 9dc356f, applicationautoscaling/dynamodb_maintenance)
-GAUGE_AGE_SECONDS: Final = 100
 GAUGE_MINUTES: Final = 5
 # A table emits samples of zero about once a minute, so now and then a minute has none: one of ten that were recorded
 # (radkawar/stackd 9dc356f, dynamodb/capacity_metrics)
@@ -62,13 +59,13 @@ def newest_zero(second: int) -> int:
 class Metrics:
     """Publishes the meters' measurements to MiniStack's CloudWatch before it answers a request or judges an alarm.
 
-    *second* returns the cloud's time in seconds since 1970; provisioned units are those of *gauge_age* seconds before
-    their label.
+    *second* returns the cloud's time in seconds since 1970; provisioned units are those of
+    `Timing.gauge_age` seconds before their label.
     """
 
-    def __init__(self, second: Callable[[], int], gauge_age: int = GAUGE_AGE_SECONDS) -> None:
+    def __init__(self, second: Callable[[], int]) -> None:
         self._second = second
-        self._gauge_age = gauge_age
+        self._gauge_age = Timing().gauge_age
         self._queues = QueueMetrics(second)
         for query in ministack.METRIC_QUERIES:
             query.wrap(self._answer_query)
