@@ -49,6 +49,7 @@ BATCHES: Final = (
     Batch(60, 180, 3, 52),
     Batch(60, 600, 3, 57),
 )
+KINDS: Final = ("trace", "day", "batch")
 NOTHING: Final = ""
 
 
@@ -90,7 +91,7 @@ def unchanged(change: str) -> AbstractContextManager[None]:
 
 
 def traffics(folder: Path, kinds: Iterable[str]) -> list[str]:
-    """Return the names of all traffics of the given kinds: `trace`, `day` and `batch`."""
+    """Return the names of all traffics of the given kinds."""
     names = {
         "trace": [f"trace {trace.name}" for trace in find_traces(folder) if trace.bin_seconds in (60, 300)],
         "day": [f"day {number}" for number in RANDOM_DAYS],
@@ -205,7 +206,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="cells", description=__doc__)
     add_traces(parser)
     parser.add_argument("--world", action="append", help="only this world; may be given several times")
-    parser.add_argument("--kind", action="append", choices=("trace", "day", "batch"), help="only these traffics")
+    parser.add_argument("--kind", action="append", choices=KINDS, help="only these traffics")
     parser.add_argument("--kept", type=Path, default=KEPT, help="the file of runs (default %(default)s)")
     parser.add_argument("--processes", type=int, default=2, help="number of processes (default %(default)s)")
     parser.add_argument("--again", action="store_true", help="forget the runs that are kept")
@@ -218,7 +219,7 @@ def main(arguments: Sequence[str]) -> int:
     if given.again:
         given.kept.unlink(missing_ok=True)
     results = kept(given.kept)
-    names = traffics(given.traces, given.kind or ("trace", "day", "batch"))
+    names = traffics(given.traces, given.kind or KINDS)
     runs = [Run(world.key, name, policy) for world in chosen for policy in world.policies for name in names]
     measure([*runs, *map(native_of, runs)], results, given.kept, given.traces, given.processes)
     for line in lines_of(chosen, names, results):

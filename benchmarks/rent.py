@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.cells import KEPT, Count, Result, Results, Run, kept, measure, native_of, traffics
+from benchmarks.cells import KEPT, KINDS, Count, Result, Results, Run, kept, measure, native_of, traffics
 from benchmarks.scoreboard import add_traces
 from benchmarks.worlds import MODES, WORLDS, WORSE_PER_MILLION
 from highwater.core.pulses import rate_of
@@ -190,9 +191,11 @@ def main(arguments: Sequence[str]) -> int:
     add_traces(parser)
     parser.add_argument("--rule", action="append", choices=[rule.name for rule in RULES], metavar="NAME")
     parser.add_argument("--world", action="append", help="in these worlds (default: the recorded one)")
+    parser.add_argument("--kind", action="append", choices=KINDS, help="only these traffics")
+    parser.add_argument("--kept", type=Path, default=KEPT, help="the file of runs (default %(default)s)")
     parser.add_argument("--processes", type=int, default=2, help="number of processes (default %(default)s)")
     given = parser.parse_args(arguments)
-    names = traffics(given.traces, ("trace", "day", "batch"))
+    names = traffics(given.traces, given.kind or KINDS)
     wanted = given.world or [WORLDS[0].key]
     worlds = [world for world in WORLDS if world.key in wanted or world.name in wanted]
     rules = [rule for rule in RULES if given.rule is None or rule.name in given.rule]
@@ -208,8 +211,8 @@ def main(arguments: Sequence[str]) -> int:
     }
     every = [run for each in runs.values() for run in each]
     as_is = [Run(run.world, run.traffic, run.policy) for run in every]
-    results = kept(KEPT)
-    measure([*map(native_of, every), *as_is, *every], results, KEPT, given.traces, given.processes, replaced)
+    results = kept(given.kept)
+    measure([*map(native_of, every), *as_is, *every], results, given.kept, given.traces, given.processes, replaced)
     for line in lines_of(rules, runs, results):
         print(line)
     return 0 if all(rent_of(runs[rule.name], results).is_paid for rule in rules) else 1
