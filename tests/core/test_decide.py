@@ -89,7 +89,7 @@ def test_first_jump_leaves_headroom_for_the_next_and_many_are_held_as_peaks() ->
     jump = [200 * 60] * 4
     decision = decide(FLOOR, state(900), seen([*quiet * 60, *jump, *quiet * 30]), now=NOW)
     assert decision.wanted == 143  # 100 at 70 %, rounded up
-    assert decision.reason == "peak of 100 units/s in the last 5 minutes at 70 %, cautious after 1 jump"
+    assert decision.reason == "peak of 100 units/s in the last 5 minutes at 70 %, headroom after 1 jump"
     # five of them
     assert decide(FLOOR, state(900), seen([*[*quiet * 60, *jump] * 5, *quiet * 29]), now=NOW).wanted == 200
 
@@ -101,10 +101,10 @@ TWICE: list[int | None] = [*[100 * 60] * 60, *[320 * 60] * 4, *[100 * 60] * 40, 
 def test_headroom_counts_the_jumps_and_stays_for_the_hour() -> None:
     late, before = LATE, NOW.replace(minute=57)
     over = decide(FLOOR, state(120), seen(TWICE, now=late), now=late)
-    reason = "peak of 100 units/s in the last minute at 70 %, cautious after 2 jumps"
+    reason = "peak of 100 units/s in the last minute at 70 %, headroom after 2 jumps"
     assert (over.granted, over.reason) == (143, reason)
     held = decide(FLOOR, state(290), seen(TWICE, now=before), now=before)
-    reason = "peak of 200 units/s in the last 59 minutes at 70 %, cautious after 2 jumps"
+    reason = "peak of 200 units/s in the last 59 minutes at 70 %, headroom after 2 jumps"
     assert (held.wanted, held.reason) == (286, reason)
 
 
@@ -396,7 +396,7 @@ def test_table_of_which_less_than_an_hour_is_known_has_headroom(minutes: int, wa
     consumed: list[int | None] = [*[None] * 100, 100 * 60, *[None] * 5, *[100 * 60] * (minutes - 6)]
     decision = decide(FLOOR, state(100), seen(consumed), now=NOW)
     assert decision.wanted == wanted
-    cautious = "average of 100 units/s at 70 %, cautious as less than an hour is known"
+    cautious = "average of 100 units/s at 70 %, headroom as less than an hour is known"
     assert decision.reason == (cautious if minutes < 60 else "peak of 100 units/s in the last 30 minutes")
 
 
@@ -406,7 +406,7 @@ def test_headroom_of_a_table_that_is_new_is_over_its_average_and_not_over_a_spik
     # a minute of 114 makes ten of 102 on average: 70 % of 146
     noise: list[int | None] = [*[100 * 60] * 25, 114 * 60, *[100 * 60] * 4]
     above = decide(FLOOR, state(200), seen(noise, now=LATE), now=LATE)
-    assert above.reason == "average of 102 units/s at 70 %, cautious as less than an hour is known"
+    assert above.reason == "average of 102 units/s at 70 %, headroom as less than an hour is known"
     assert above.wanted == 146
     begun = decide(FLOOR, state(100), seen([98 * 60] * 3), now=NOW)
     assert (begun.wanted, begun.reason[:20]) == (140, "average of 98 units/")
@@ -419,7 +419,7 @@ def test_table_without_any_datapoint_asks_for_nothing() -> None:
 def test_caution_is_about_the_newest_minute_that_is_known() -> None:
     after_a_jump = seen([*[100 * 60] * 60, *[300 * 60] * 2, None, None, None], now=LATE)
     assert decide(FLOOR, state(400), after_a_jump, now=LATE).reason == (
-        "peak of 300 units/s in the last minute at 70 %, cautious after 1 jump"
+        "peak of 300 units/s in the last minute at 70 %, headroom after 1 jump"
     )
 
 

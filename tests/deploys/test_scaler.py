@@ -62,7 +62,7 @@ def test_surge_moves_the_floor_a_hand_edit_and_a_deploy_are_healed_and_removal_l
     assert report.total(Dimension.WRITE, "throttled") > 0, "the burst bucket of 12 units holds for a minute"
     assert until(cloud, lambda: floor(cloud, "scaled-orders") >= 60, 6), "the alarm did not bring the scaler about"
     raised = floor(cloud, "scaled-orders")
-    # cautious after the jump: at 70 %
+    # headroom after the jump: at 70 %
     assert 60 <= raised <= 110
 
     # the simulator, given the same surge, sets the floor within a metric period of that

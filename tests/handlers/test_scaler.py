@@ -47,7 +47,7 @@ def test_surge_raises_the_floor_holds_it_and_lets_it_fall_to_the_plan(stage: Sta
     assert stage.bounds(orders) == Bounds(70, 400), "30 x 98 units in a minute at 70 %"
     assert stage.capacity("orders") == Units(7, 70)
     assert [(d["target"], d["current"], d["granted"]) for d in answer.decisions] == [("table write", 12, 70)]
-    reason = "peak of 49 units/s in the last 6 minutes at 70 %, cautious after 1 jump"
+    reason = "peak of 49 units/s in the last 6 minutes at 70 %, headroom after 1 jump"
     assert answer.decisions[0]["reason"] == reason
     stage.advance(20 * MINUTE)
     stage.run("orders")

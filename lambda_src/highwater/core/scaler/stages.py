@@ -191,7 +191,7 @@ def hold_peak(answer: Answer, at: Facts) -> None:
     units, reason = _capacity_for_window(at, minutes)
     has_room = at.settings.mode is Mode.FLOOR  # target tracking adds it
     if not has_room and units > max(at.state.capacity_units, at.state.current_without_boosts, at.state.baseline):
-        units = -(-units * 100 // _RAISED_TARGET_PERCENT)
+        units, reason = -(-units * 100 // _RAISED_TARGET_PERCENT), f"{reason} at {_RAISED_TARGET_PERCENT} %"
     answer.ask(units, f"{reason}, after {at.jumps} jumps" if is_frequent else reason)
 
 
@@ -208,11 +208,11 @@ def leave_headroom(answer: Answer, at: Facts) -> None:
         units, reason = _capacity_for_window(at, at.minutes_that_count(1), percent)
         newest, _ = _capacity_for_peak(at, 1, percent)
         units = min(units, max(newest, at.state.current_without_boosts))
-        answer.ask(units, f"{reason}, cautious after {at.jumps} {'jump' if at.jumps == 1 else 'jumps'}")
+        answer.ask(units, f"{reason}, headroom after {at.jumps} {'jump' if at.jumps == 1 else 'jumps'}")
     elif all(units is None for units in known[: 1 - _HOUR_MINUTES]):
         # minutes whose consumption is still to come are no minutes without any; a spike adds little to ten minutes
         average = highest_average(at.demand[: len(at.demand) - at.seen.pending_minutes][-_PULSED_HOLD_MINUTES:])
-        reason = f"average of {average:,} units/s at {percent} %, cautious as less than an hour is known"
+        reason = f"average of {average:,} units/s at {percent} %, headroom as less than an hour is known"
         answer.ask(-(-average * 100 // percent), reason)
 
 
