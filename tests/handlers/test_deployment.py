@@ -195,8 +195,7 @@ _UNREADABLE = "the plan cannot be read, so nothing is changed: "
         (
             deployment.SCALED_TYPE,
             "[" * 100_000,
-            f"{_UNREADABLE}RecursionError: maximum recursion depth exceeded while decoding a JSON array from a unicode "
-            "string",
+            f"{_UNREADABLE}DocumentError: is nested too deeply",
         ),
     ],
     ids=["no-table", "no-scaled-table", "version", "list", "deep"],

@@ -15,15 +15,13 @@ from highwater.core.bucket import BELIEVED_SECONDS, BURST_SECONDS, level_after
 
 # A drain that went well doubles what is believed.
 _STEP_PERCENT: Final = 200
-# What a drain took is added up over at most this many minutes.
-_DRAIN_MINUTES: Final = 15
 # CloudWatch has provisioned capacity every five minutes (Amazon DynamoDB Developer Guide, "DynamoDB metrics").
 CAPACITY_MINUTES: Final = 5
 # Capacity is sized to use this share of the seconds that are believed.
 _USED_PERCENT: Final = 85
 # Demand above the average of this many minutes is a peak for the bucket, not what capacity is for.
 _AVERAGE_MINUTES: Final = 10
-# A spike is over within this time; what lasts longer is demand.
+# A spike is over within this time; what lasts longer is demand, and drains are added up no longer.
 _SPIKE_MINUTES: Final = 10
 # A spike is above this share of the average; below it is noise, and noise is met as demand.
 _SPIKE_PERCENT: Final = 150
@@ -73,7 +71,7 @@ class DrainSeries:
             self._above = []
         else:
             above = consumed_units - 60 * capacity_units
-            self._above = [*self._above[1 - _DRAIN_MINUTES :], above]
+            self._above = [*self._above[1 - _SPIKE_MINUTES :], above]
             if above > 0 or throttled_units:
                 drain = total = 0
                 for each in reversed(self._above):

@@ -21,8 +21,6 @@ COVERAGE_MINUTES: Final = 15
 MOST_TOLD_PERCENT: Final = 150
 # Below this coverage, pulses are too incomplete to size capacity from.
 LEAST_COVERAGE_PERCENT: Final = 25
-# What pulses do not tell of a minute is a job without pulses if it is more than this share, and otherwise noise.
-_UNTOLD_PERCENT: Final = 10
 # Requests refused so many slots ago count, whatever the bucket should hold.
 _REFUSED_SLOTS: Final = 6
 # A bucket of a minute is full again, or empty, after less than this at any rate that matters.
@@ -53,12 +51,10 @@ class FleetDemand:
         newest_rate: Units per second asked for in the highest of the last slots, noise included. It is below *rate*
             where a spike of the last minute is over.
         level_units: The tokens that are believed to be in the burst bucket.
-        counted_level_units: The tokens that were in it at the end of the newest minute that CloudWatch has.
         minutes: Units asked for in each minute that CloudWatch does not have yet, oldest first.
         was_refused: Whether requests were refused in the last minute for want of capacity.
         is_refused: Whether they were since capacity was last raised.
         burst_seconds: How many seconds of capacity the burst bucket is believed to hold.
-        counted_rate: Units per second that CloudWatch counted in the lower of the two newest minutes that it has.
     """
 
     coverage_percent: int | None
@@ -69,21 +65,11 @@ class FleetDemand:
     was_refused: bool
     is_refused: bool
     burst_seconds: int
-    counted_rate: int = 0
-    counted_level_units: int = 0
 
     def lasts(self, capacity_units: int, help_seconds: int) -> bool:
         """Whether the bucket outlasts the time that help takes, and nothing was refused."""
-        return not self.is_refused and self._outlasts(self.level_units, self.rate, capacity_units, help_seconds)
-
-    def lasts_as_counted(self, capacity_units: int, help_seconds: int) -> bool:
-        """Whether it would also outlast that time from what CloudWatch counted last, whatever pulses said since."""
-        level = min(self.level_units, self.counted_level_units)
-        return self._outlasts(level, self.counted_rate, capacity_units, help_seconds)
-
-    def _outlasts(self, level_units: int, rate: int, capacity_units: int, help_seconds: int) -> bool:
-        level = min(level_units, capacity_units * self.burst_seconds)
-        return outlasts(level, capacity_units, rate, help_seconds)
+        level = min(self.level_units, capacity_units * self.burst_seconds)
+        return not self.is_refused and outlasts(level, capacity_units, self.rate, help_seconds)
 
     @property
     def least_rate(self) -> int:
@@ -158,20 +144,16 @@ def fleet_demand(seen: Observation, *, capacity_units: int, last_increase: datet
     if not after:
         level = level_after(level, capacity_units, _before(slots, seen, since), 60, burst)
     # the first slot after what CloudWatch has
-    fresh = min(max((seen.newest - seen.pending_minutes + 1) * SLOTS_PER_MINUTE - slots.first, 0), len(asked))
-    since_counted = max(fresh, after)
-    counted_level = level_after(level, capacity_units, asked[after:since_counted], SLOT_SECONDS, burst)
+    first = min(max((seen.newest - seen.pending_minutes + 1) * SLOTS_PER_MINUTE - slots.first, 0), len(asked))
     return FleetDemand(
         coverage,
-        _rate_within_noise(asked, fresh),
+        _rate_within_noise(asked, first),
         rate_of(asked),
-        level_after(counted_level, capacity_units, asked[since_counted:], SLOT_SECONDS, burst),
+        level_after(level, capacity_units, asked[after:], SLOT_SECONDS, burst),
         _minutes(asked, slots, seen),
         any(slots.refused_units[-_REFUSED_SLOTS:]),
         any(slots.refused_units[max(after, len(asked) - _REFUSED_SLOTS) :]),
         burst,
-        -(-min((units or 0 for units in seen.known_units[-2:]), default=0) // 60),
-        counted_level,
     )
 
 
@@ -205,8 +187,7 @@ def _add_untold(asked: list[int], slots: Slots, seen: Observation) -> None:
     known = seen.known_units[-(len(asked) // SLOTS_PER_MINUTE + 1) :]
     for minute, units in _minutes_with_slots(known, newest, slots):
         at, counted = minute * SLOTS_PER_MINUTE - slots.first, units or 0
-        untold = counted - sum(asked[at : at + SLOTS_PER_MINUTE])
-        untold = -(-untold // SLOTS_PER_MINUTE) if untold * 100 > counted * _UNTOLD_PERCENT else 0
+        untold = max(0, -(-(counted - sum(asked[at : at + SLOTS_PER_MINUTE])) // SLOTS_PER_MINUTE))
         if untold:
             for place in range(at, min(at + SLOTS_PER_MINUTE, len(asked))):
                 asked[place] += untold

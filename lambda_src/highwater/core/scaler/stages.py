@@ -56,14 +56,8 @@ _YESTERDAY_PERCENT: Final = 200
 # for a table that was idle so many units per second.
 _STEP_TIMES: Final = 20
 _LEAST_STEP_UNITS: Final = 1_000
-# Clients whose requests are refused wait before they ask again, so what they ask for is more than what they tell.
-_REFUSED_PERCENT: Final = 150
-# After lowering, the burst bucket must last at least this long at the current rate,
-_LOWERED_SECONDS: Final = 60
-# and what is left is not far below what the fleet asks for now, or it is raised again as soon as the bucket is empty.
+# What is lowered is not far below what the fleet asks for now, or it is raised again as soon as the bucket is empty.
 _LOWERED_TARGET_PERCENT: Final = 120
-# Throttles of so many newest minutes say that the burst bucket is emptier than pulses let believe.
-_THROTTLED_MINUTES: Final = 8
 # Consumption is missing once its newest datapoint is older than this; CloudWatch's are there after three minutes.
 MISSING_AFTER: Final = timedelta(minutes=10)
 _MINUTE: Final = timedelta(minutes=1)
@@ -111,8 +105,8 @@ class Facts:
 
     @cached_property
     def is_throttled(self) -> bool:
-        """Whether requests were throttled in the last minutes."""
-        return any(self.seen.throttled_units[-_THROTTLED_MINUTES:])
+        """Whether requests were throttled in the last half hour: the bucket is emptier than it is believed to be."""
+        return any(self.seen.throttled_units)
 
     def minutes_that_count(self, hold_minutes: int) -> int:
         """For how many minutes a peak counts: so many, and at least back to when the last hour's lowering began."""
@@ -258,11 +252,10 @@ def meet_surge(answer: Answer, at: Facts) -> None:
     fleet = at.fleet
     if fleet is None or at.bucket_lasts(fleet):
         return
-    asked = fleet.rate * (_REFUSED_PERCENT if fleet.is_refused else 100)
     lasts = f"the burst bucket does not last {at.help_seconds(fleet)} s"
     why = "requests were refused" if fleet.is_refused else lasts
     sentence = f"the fleet asks for {fleet.rate:,} units/s and {why}"
-    answer.become(max(answer.units, -(-asked // _RAISED_TARGET_PERCENT)), LimitCode.BUCKET, sentence)
+    answer.become(max(answer.units, -(-fleet.rate * 100 // _RAISED_TARGET_PERCENT)), LimitCode.BUCKET, sentence)
 
 
 def limit_step(answer: Answer, at: Facts) -> None:
@@ -280,11 +273,10 @@ def rest_on_bucket(answer: Answer, at: Facts) -> None:
     fleet = at.fleet
     if fleet is None or not at.is_pulsed or at.is_throttled or not at.bucket_lasts(fleet):
         return
-    if fleet.lasts_as_counted(at.state.capacity_units, at.help_seconds(fleet)):
-        average = -(-sum(units or 0 for units in at.seen.known_units[-_HOUR_MINUTES:]) // (60 * _HOUR_MINUTES))
-        not_above = max(at.state.capacity_units, at.state.current_without_boosts, average)
-        sentence = f"the burst bucket outlasts the {fleet.rate:,} units/s that the fleet asks for"
-        answer.become(min(answer.units, not_above), LimitCode.BUCKET, sentence)
+    average = -(-sum(units or 0 for units in at.seen.known_units[-_HOUR_MINUTES:]) // (60 * _HOUR_MINUTES))
+    not_above = max(at.state.capacity_units, at.state.current_without_boosts, average)
+    sentence = f"the burst bucket outlasts the {fleet.rate:,} units/s that the fleet asks for"
+    answer.become(min(answer.units, not_above), LimitCode.BUCKET, sentence)
 
 
 def keep_what_lasts(answer: Answer, at: Facts) -> None:
@@ -292,12 +284,8 @@ def keep_what_lasts(answer: Answer, at: Facts) -> None:
     fleet = at.fleet
     if fleet is None:
         return
-    if fleet.was_refused:
-        least = -(-fleet.rate * _REFUSED_PERCENT // _RAISED_TARGET_PERCENT)
-    else:
-        lasting = fleet.least_that_lasts(at.help_seconds(fleet) + _LOWERED_SECONDS)
-        least = max(lasting, fleet.least_rate * 100 // _LOWERED_TARGET_PERCENT)
-    least = min(at.state.capacity_units, least, at.step_units)
+    least = max(fleet.least_that_lasts(at.help_seconds(fleet)), fleet.least_rate * 100 // _LOWERED_TARGET_PERCENT)
+    least = min(at.state.capacity_units, fleet.rate if fleet.was_refused else least, at.step_units)
     sentence = f"with less, the burst bucket would not outlast the {fleet.rate:,} units/s that the fleet asks for"
     answer.become(max(answer.units, least), LimitCode.BUCKET, sentence)
 
@@ -474,7 +462,7 @@ def _capacity_for_window(at: Facts, minutes: int, percent: int = 100) -> tuple[i
     """
     at_peak, reason = _capacity_for_peak(at, minutes, percent)
     consumed, burst = at.seen.known_units[:], at.seen.burst_seconds
-    may_spare = burst > BELIEVED_SECONDS and not any(at.seen.throttled_units)
+    may_spare = burst > BELIEVED_SECONDS and not at.is_throttled
     calm = without_spikes(consumed, minutes) if may_spare else None
     if calm is not None:
         units = capacity_for_spikes(consumed, per_second(peak(calm, len(calm)), percent), burst)
