@@ -1,0 +1,301 @@
+"""`highwater doctor` of a strict local cloud, in which what it warns of is made to happen, by its page's policy."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import botocore.session
+import pytest
+from botocore.config import Config
+
+from highwater.core import Capacity, Plan
+from highwater.core.scaler import Mode, ScaledPlan
+from highwater_lab.doctor import CHECKS, Place, run_checks
+from highwater_lab.local import LocalCloud
+from tests.cdk_cli import ROOT
+from tests.command import Command, refused
+from tests.doctor.stubs import assembly, table, target
+
+pytestmark = pytest.mark.xdist_group("cloud-doctor")
+ACCOUNT, REGION = "000000000000", "us-east-1"
+WRITE = "dynamodb:table:WriteCapacityUnits"
+# a policy needs a statement, and this call needs no permission
+STATEMENT = {"Effect": "Allow", "Action": "sts:GetCallerIdentity", "Resource": "*"}
+NOTHING = json.dumps({"Version": "2012-10-17", "Statement": [STATEMENT]})
+ROLE = "AWSServiceRoleForApplicationAutoScaling_DynamoDBTable"
+OF_ORDERS = f"--region {REGION} --service-namespace dynamodb --resource-id table/orders --scalable-dimension {WRITE}"
+
+
+def _policy() -> str:
+    """The policy of the page."""
+    (policy,) = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "doctor.md").read_text(), re.DOTALL)
+    return str(policy)
+
+
+# what IAM calls a service where its own name is another
+_PREFIXES = {"application-auto-scaling": "application-autoscaling"}
+
+
+class _At:
+    """A session whose clients speak to the cloud."""
+
+    def __init__(self, cloud: LocalCloud, session: boto3.Session) -> None:
+        self.region_name = REGION
+        self._cloud = cloud
+        self._session = session
+
+    def client(self, service: str, config: Config | None = None) -> Any:
+        make: Any = self._session.client
+        return make(service, config=config, **self._cloud.client_arguments())
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[LocalCloud]:
+    """A cloud as a new account is: nothing is in it but the role of whoever runs the doctor."""
+    with LocalCloud(clock="driven", has_instant_updates=True, is_strict=True) as made:
+        iam = made.client("iam")
+        caller = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action": "sts:AssumeRole"}
+        trust = json.dumps({"Version": "2012-10-17", "Statement": [caller]})
+        for name, document in (("doctor", _policy()), ("nobody", NOTHING)):
+            iam.create_role(RoleName=name, AssumeRolePolicyDocument=trust)
+            iam.put_role_policy(RoleName=name, PolicyName="own", PolicyDocument=document)
+        iam.close()
+        yield made
+
+
+@pytest.fixture
+def doctor(cloud: LocalCloud, tmp_path: Path) -> Command:
+    """The command by that role, in a second of the cloud's clock in which nothing was requested yet."""
+    cloud.step(2)
+    return Command(tmp_path, cloud.environment("doctor"))
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Path:
+    """An app with a table from 7 to 70 write units."""
+    return assembly(tmp_path, _resources(), account=ACCOUNT, region=REGION)
+
+
+def _resources() -> dict[str, Any]:
+    return {"Orders": table("orders", 5, 9), "Writes": target("orders", 7, 70)}
+
+
+def _lines(doctor: Command, check: str, *arguments: str) -> list[str]:
+    """What a check says, without its fixes, after its state."""
+    return [f"{state} {text}" for state, text, _ in _results(doctor, check, *arguments)]
+
+
+def _results(doctor: Command, check: str, *arguments: str) -> list[tuple[str, str, str | None]]:
+    done = doctor("doctor", *arguments, "--only", check, "--json")
+    assert done.stderr == "", done.stderr
+    results = json.loads(done.stdout)["results"]
+    has_failure = any(each["state"] == "failure" for each in results)
+    assert (done.returncode, {each["check"] for each in results}) == (int(has_failure), {check})
+    return [(each["state"], each["text"], each["fix"]) for each in results]
+
+
+def test_new_account_lacks_the_role_and_the_bootstrap(doctor: Command, cloud: LocalCloud, app: Path) -> None:
+    done = doctor("doctor", str(app))
+    assert (done.returncode, done.stderr) == (1, "")
+    first, left_out, *lines, last = done.stdout.splitlines()
+    assert first == f"account {ACCOUNT}, region {REGION}, with {app}"
+    assert left_out == "left out, as they go to another account or region: ShopWest"
+    assert last == "2 failures, 0 warnings"
+    role, bootstrap, concurrency, *others = lines
+    assert role == (
+        f"failure service-linked-role: there is no role {ROLE}; the first target makes it, and others may fail until "
+        "it is in effect; fix: aws iam create-service-linked-role --aws-service-name "
+        "dynamodb.application-autoscaling.amazonaws.com"
+    )
+    assert bootstrap == (
+        f"failure bootstrap: aws://{ACCOUNT}/{REGION} is not bootstrapped: there is no parameter "
+        f"/cdk-bootstrap/hnb659fds/version; fix: cdk bootstrap aws://{ACCOUNT}/{REGION}"
+    )
+    assert concurrency.startswith("ok      concurrency: the account has ")
+    assert others == [
+        "ok      owners: nothing else scales 1 table of the app, and no table has two scalers",
+        "ok      cost: 4.75 USD in a month without a single request (Orders 4.75); prices of us-east-1, 2026-11",
+        "ok      leftovers: no target, alarm, plan or boost's schedule is of a table that is gone",
+        "ok      drift: nothing is deployed",
+    ]
+    iam, ssm = cloud.client("iam"), cloud.client("ssm")
+    iam.create_role(RoleName=ROLE, AssumeRolePolicyDocument="{}")
+    ssm.put_parameter(Name="/cdk-bootstrap/hnb659fds/version", Value="6", Type="String")
+    iam.close()
+    ssm.close()
+    done = doctor("doctor", str(app))
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "0 failures, 0 warnings")
+
+
+def test_target_that_somebody_registered_is_not_the_apps(doctor: Command, cloud: LocalCloud, app: Path) -> None:
+    cloudformation, autoscaling = cloud.client("cloudformation"), cloud.client("application-autoscaling")
+    deploy = {"StackName": "Shop", "Capabilities": ["CAPABILITY_NAMED_IAM"]}
+    cloudformation.create_stack(**deploy, TemplateBody=json.dumps({"Resources": _resources()}))
+    reads = {"ResourceId": "table/orders", "ScalableDimension": "dynamodb:table:ReadCapacityUnits"}
+    try:
+        assert _lines(doctor, "owners", str(app)) == [
+            "ok nothing else scales 1 table of the app, and no table has two scalers"
+        ]
+        assert _lines(doctor, "drift", str(app)) == ["ok 2 targets of 1 table are as declared"]
+        autoscaling.register_scalable_target(ServiceNamespace="dynamodb", **reads, MinCapacity=5, MaxCapacity=50)
+        ((state, text, fix),) = _results(doctor, "owners", str(app))
+        assert (state, text) == (
+            "warning",
+            "target table/orders read of table Orders is registered and not the app's: no stack has it: it is "
+            "somebody's by hand, or Terraform's; the app does not declare it",
+        )
+        assert fix == (
+            "take it out of what made it, or aws application-autoscaling deregister-scalable-target "
+            f"{OF_ORDERS.replace('Write', 'Read')}"
+        )
+    finally:
+        autoscaling.deregister_scalable_target(ServiceNamespace="dynamodb", **reads)
+        cloudformation.delete_stack(StackName="Shop")
+        cloudformation.close()
+        autoscaling.close()
+
+
+def test_drift_of_bounds_is_found_and_its_command_ends_it(doctor: Command, cloud: LocalCloud, app: Path) -> None:
+    cloudformation, autoscaling = cloud.client("cloudformation"), cloud.client("application-autoscaling")
+    cloudformation.create_stack(StackName="Shop", TemplateBody=json.dumps({"Resources": _resources()}))
+    of: dict[str, Any] = {
+        "ServiceNamespace": "dynamodb",
+        "ResourceId": "table/orders",
+        "ScalableDimension": WRITE,
+    }
+    try:
+        autoscaling.register_scalable_target(**of, MinCapacity=3, MaxCapacity=70)
+        fix = f"aws application-autoscaling register-scalable-target {OF_ORDERS} --min-capacity 7 --max-capacity 70"
+        assert _results(doctor, "drift", str(app)) == [
+            ("failure", "target table/orders write has a floor of 3, declared for now: 7", fix)
+        ]
+        autoscaling.register_scalable_target(**of, MinCapacity=7, MaxCapacity=70)
+        assert _lines(doctor, "drift", str(app)) == ["ok 2 targets of 1 table are as declared"]
+        autoscaling.deregister_scalable_target(**of)
+        assert _results(doctor, "drift", str(app)) == [
+            ("failure", "target table/orders write is not registered, declared: 7 to 70", fix)
+        ]
+    finally:
+        cloudformation.delete_stack(StackName="Shop")
+        cloudformation.close()
+        autoscaling.close()
+
+
+def test_what_a_deleted_table_leaves_is_found(doctor: Command, cloud: LocalCloud) -> None:
+    services = ("dynamodb", "application-autoscaling", "cloudwatch", "ssm", "scheduler")
+    clients = {name: cloud.client(name) for name in services}
+    key = {"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}
+    attributes = {"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}]}
+    units = {"ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 9}}
+    clients["dynamodb"].create_table(TableName="old", **key, **attributes, **units)
+    of: dict[str, Any] = {"ServiceNamespace": "dynamodb", "ResourceId": "table/old", "ScalableDimension": WRITE}
+    clients["application-autoscaling"].register_scalable_target(**of, MinCapacity=7, MaxCapacity=70)
+    clients["cloudwatch"].put_metric_alarm(
+        AlarmName="Highwater old write",
+        Namespace="AWS/DynamoDB",
+        MetricName="ConsumedWriteCapacityUnits",
+        Dimensions=[{"Name": "TableName", "Value": "old"}],
+        Statistic="Sum",
+        Period=60,
+        EvaluationPeriods=1,
+        Threshold=500,
+        ComparisonOperator="GreaterThanThreshold",
+    )
+    capacity = Capacity.autoscaled(min_capacity=5, max_capacity=50)
+    plan = ScaledPlan(table="old", mode=Mode.FLOOR, plan=Plan(read=capacity, write=capacity))
+    clients["ssm"].put_parameter(Name="/highwater/plans/Shop/old", Value=plan.to_json(), Type="String")
+    name = "ab" * 24
+    clients["scheduler"].create_schedule(
+        Name=name,
+        ScheduleExpression="rate(1 minute)",
+        FlexibleTimeWindow={"Mode": "OFF"},
+        Description="Highwater: boost nightly of old",
+        State="DISABLED",
+        Target={
+            "Arn": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:boosts",
+            "RoleArn": f"arn:aws:iam::{ACCOUNT}:role/boosts",
+            "Input": json.dumps({"highwater": "boosts", "tables": ["old"]}),
+        },
+    )
+    try:
+        assert [line for line in _lines(doctor, "leftovers") if not line.startswith("ok")] == []
+        clients["dynamodb"].delete_table(TableName="old")
+        assert _lines(doctor, "leftovers") == [
+            "warning target table/old write is registered, and the table is gone",
+            "warning alarm 'Highwater old write' watches a table that is gone, 0.10 USD a month",
+            "warning parameter /highwater/plans/Shop/old is the plan of table old, which is gone; the scaler looks for "
+            "it in every run",
+            f"warning schedule default/{name} runs every minute for a boost of table old, which is gone, 0.04 USD a "
+            "month",
+        ]
+    finally:
+        clients["application-autoscaling"].deregister_scalable_target(**of)
+        clients["cloudwatch"].delete_alarms(AlarmNames=["Highwater old write"])
+        clients["ssm"].delete_parameter(Name="/highwater/plans/Shop/old")
+        clients["scheduler"].delete_schedule(Name=name)
+        for client in clients.values():
+            client.close()
+
+
+def test_reservation_that_the_account_has_no_room_for_is_a_failure(doctor: Command, tmp_path: Path) -> None:
+    function = {"Type": "AWS::Lambda::Function", "Properties": {"ReservedConcurrentExecutions": 5_000}}
+    app = assembly(tmp_path, {"Scaler": function}, account=ACCOUNT, region=REGION)
+    ((state, text, _),) = _results(doctor, "concurrency", str(app))
+    assert state == "failure"
+    assert text.startswith("the app reserves 5,000 concurrent runs, and the account has ")
+
+
+def test_check_that_may_not_be_read_is_a_warning(cloud: LocalCloud, tmp_path: Path, app: Path) -> None:
+    """The cloud judges calls of DynamoDB alone of those that the doctor makes."""
+    done = Command(tmp_path, cloud.environment("nobody"))("doctor", str(app), "--json")
+    denied = {
+        (each["check"], each["text"], each["fix"])
+        for each in json.loads(done.stdout)["results"]
+        if each["state"] == "warning"
+    }
+    assert denied == {
+        (
+            check,
+            "may not be read: dynamodb:ListTables is denied",
+            "allow dynamodb:ListTables; docs/doctor.md has the whole policy",
+        )
+        for check in ("owners", "cost", "leftovers")
+    }
+
+
+def test_policy_of_the_page_has_every_call(cloud: LocalCloud, app: Path) -> None:
+    asked: set[str] = set()
+
+    def note(**event: Any) -> None:
+        _, service, operation = event["event_name"].split(".")
+        asked.add(f"{_PREFIXES.get(service, service)}:{operation}")
+
+    session = botocore.session.Session()
+    session.register("before-call", note)
+    place = Place(_At(cloud, boto3.Session(botocore_session=session, region_name=REGION)))
+    place.open_app(app)
+    cloud.step(2)
+    assert {result.check for result in run_checks(place)} == set(CHECKS)
+    place.close()
+    actions = [each["Action"] for each in json.loads(_policy())["Statement"]]
+    allowed = {each for action in actions for each in ([action] if isinstance(action, str) else action)}
+    # needs no permission
+    assert asked - allowed == {"sts:GetCallerIdentity"}
+
+
+def test_misuse_is_one_line(doctor: Command, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert refused(doctor("doctor", "empty")) == (
+        "highwater doctor: empty: is not a cloud assembly: manifest.json cannot be read: No such file or directory; "
+        "give the folder that cdk synth wrote, such as cdk.out"
+    )
+    assert refused(doctor("doctor", AWS_REGION="", AWS_DEFAULT_REGION="")) == (
+        "highwater doctor: no region is set; give --region, or set AWS_REGION"
+    )
+    assert "Invalid value for '--only'" in refused(doctor("doctor", "--only", "everything"))
