@@ -28,6 +28,7 @@ WRITE = "dynamodb:table:WriteCapacityUnits"
 STATEMENT = {"Effect": "Allow", "Action": "sts:GetCallerIdentity", "Resource": "*"}
 NOTHING = json.dumps({"Version": "2012-10-17", "Statement": [STATEMENT]})
 ROLE = "AWSServiceRoleForApplicationAutoScaling_DynamoDBTable"
+DEPLOYS = f"cdk-hnb659fds-cfn-exec-role-{ACCOUNT}-{REGION}"
 OF_ORDERS = f"--region {REGION} --service-namespace dynamodb --resource-id table/orders --scalable-dimension {WRITE}"
 
 
@@ -38,7 +39,7 @@ def _policy() -> str:
 
 
 # what IAM calls a service where its own name is another
-_PREFIXES = {"application-auto-scaling": "application-autoscaling"}
+_PREFIXES = {"application-auto-scaling": "application-autoscaling", "config-service": "config"}
 
 
 class _At:
@@ -105,7 +106,7 @@ def test_new_account_lacks_the_role_and_the_bootstrap(doctor: Command, cloud: Lo
     first, left_out, *lines, last = done.stdout.splitlines()
     assert first == f"account {ACCOUNT}, region {REGION}, with {app}"
     assert left_out == "left out, as they go to another account or region: ShopWest"
-    assert last == "2 failures, 0 warnings"
+    assert last == "2 failures, 1 warning"
     role, bootstrap, concurrency, *others = lines
     assert role == (
         f"failure service-linked-role: there is no role {ROLE}; the first target makes it, and others may fail until "
@@ -122,12 +123,22 @@ def test_new_account_lacks_the_role_and_the_bootstrap(doctor: Command, cloud: Lo
         "ok      cost: 4.75 USD in a month without a single request (Orders 4.75); prices of us-east-1, 2026-11",
         "ok      leftovers: no target, alarm, plan or boost's schedule is of a table that is gone",
         "ok      drift: nothing is deployed",
+        "ok      quotas: ceilings and floors of the app are within DynamoDB's quotas of the account",
+        f"warning permissions: {DEPLOYS} may not application-autoscaling:RegisterScalableTarget, dynamodb:CreateTable: "
+        "no policy allows it for every resource; fix: cdk bootstrap --cloudformation-execution-policies with a policy "
+        "that does, unless one allows it for the app's",
+        "ok      config: AWS Config does not record each change of tables and alarms",
+        "ok      alarms: there is no alarm",
     ]
     iam, ssm = cloud.client("iam"), cloud.client("ssm")
+    iam.create_role(RoleName=DEPLOYS, AssumeRolePolicyDocument="{}")
+    all_of_it = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+    iam.put_role_policy(RoleName=DEPLOYS, PolicyName="all", PolicyDocument=json.dumps(all_of_it))
     iam.create_role(RoleName=ROLE, AssumeRolePolicyDocument="{}")
     ssm.put_parameter(Name="/cdk-bootstrap/hnb659fds/version", Value="6", Type="String")
     iam.close()
     ssm.close()
+    cloud.step(1)
     done = doctor("doctor", str(app))
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "0 failures, 0 warnings")
 
@@ -250,21 +261,97 @@ def test_reservation_that_the_account_has_no_room_for_is_a_failure(doctor: Comma
     assert text.startswith("the app reserves 5,000 concurrent runs, and the account has ")
 
 
+def test_ceiling_above_dynamodbs_quota_is_a_failure(doctor: Command, tmp_path: Path) -> None:
+    resources = {"Orders": table("orders", 5, 9), "Writes": target("orders", 7, 50_000)}
+    app = assembly(tmp_path, resources, account=ACCOUNT, region=REGION)
+    assert _lines(doctor, "quotas", str(app)) == [
+        "failure the writes of Orders may rise to 50,000, and the account's quota for a table or index is 40,000: "
+        "above it, auto scaling is refused"
+    ]
+
+
+def test_recorder_of_aws_config_is_a_warning(doctor: Command, cloud: LocalCloud) -> None:
+    config = cloud.client("config")
+    recorder = {
+        "name": "default",
+        "roleARN": f"arn:aws:iam::{ACCOUNT}:role/config",
+        "recordingGroup": {"allSupported": True},
+        "recordingMode": {"recordingFrequency": "CONTINUOUS"},
+    }
+    config.put_configuration_recorder(ConfigurationRecorder=recorder)
+    try:
+        config.start_configuration_recorder(ConfigurationRecorderName="default")
+        assert _lines(doctor, "config") == [
+            "warning AWS Config records each change of AWS::CloudWatch::Alarm and AWS::DynamoDB::Table, 0.003 USD "
+            "each; scaling changes them all day"
+        ]
+    finally:
+        config.stop_configuration_recorder(ConfigurationRecorderName="default")
+        config.close()
+
+
+def test_alarms_whose_actions_are_off_are_found(doctor: Command, cloud: LocalCloud, tmp_path: Path) -> None:
+    cloudformation, cloudwatch = cloud.client("cloudformation"), cloud.client("cloudwatch")
+    names = ("Highwater orders write", "Shop errors")
+    metric = {
+        "Namespace": "AWS/DynamoDB",
+        "MetricName": "ConsumedWriteCapacityUnits",
+        "Statistic": "Sum",
+        "Period": 60,
+        "EvaluationPeriods": 1,
+        "Threshold": 500,
+        "ComparisonOperator": "GreaterThanThreshold",
+    }
+    resources = {
+        f"Alarm{number}": {"Type": "AWS::CloudWatch::Alarm", "Properties": {"AlarmName": name, **metric}}
+        for number, name in enumerate(names)
+    }
+    app = assembly(tmp_path, resources, account=ACCOUNT, region=REGION)
+    cloudformation.create_stack(StackName="Shop", TemplateBody=json.dumps({"Resources": resources}))
+    try:
+        assert _lines(doctor, "alarms", str(app)) == [
+            "ok the actions of all 2 alarms of the app and its scalers are on"
+        ]
+        cloudwatch.disable_alarm_actions(AlarmNames=list(names))
+        enable = f"aws cloudwatch enable-alarm-actions --region {REGION} --alarm-names"
+        assert _results(doctor, "alarms", str(app)) == [
+            (
+                "failure",
+                "the actions of 1 alarms are off, so they do not wake the scaler: 'Highwater orders write'",
+                f"{enable} 'Highwater orders write'",
+            ),
+            (
+                "warning",
+                "the actions of 1 alarms are off, so they tell nobody: 'Shop errors'",
+                f"{enable} 'Shop errors'",
+            ),
+        ]
+    finally:
+        cloudformation.delete_stack(StackName="Shop")
+        cloudformation.close()
+        cloudwatch.close()
+
+
 def test_check_that_may_not_be_read_is_a_warning(cloud: LocalCloud, tmp_path: Path, app: Path) -> None:
     """The cloud judges calls of DynamoDB alone of those that the doctor makes."""
     done = Command(tmp_path, cloud.environment("nobody"))("doctor", str(app), "--json")
     denied = {
         (each["check"], each["text"], each["fix"])
         for each in json.loads(done.stdout)["results"]
-        if each["state"] == "warning"
+        if "may not be read" in each["text"]
     }
     assert denied == {
         (
             check,
-            "may not be read: dynamodb:ListTables is denied",
-            "allow dynamodb:ListTables; docs/doctor.md has the whole policy",
+            f"may not be read: dynamodb:{action} is denied",
+            f"allow dynamodb:{action}; docs/doctor.md has the whole policy",
         )
-        for check in ("owners", "cost", "leftovers")
+        for check, action in (
+            ("owners", "ListTables"),
+            ("cost", "ListTables"),
+            ("leftovers", "ListTables"),
+            ("quotas", "DescribeLimits"),
+        )
     }
 
 

@@ -77,6 +77,8 @@ def assembly(
             "templateFile": "Shop.template.json",
             "requiresBootstrapStackVersion": 6,
             "bootstrapStackVersionSsmParameter": "/cdk-bootstrap/hnb659fds/version",
+            "cloudFormationExecutionRoleArn": f"arn:${{AWS::Partition}}:iam::{account}:role/"
+            f"cdk-hnb659fds-cfn-exec-role-{account}-{region}",
         },
     }
     west = {**stack["properties"], "templateFile": "ShopWest.template.json"}

@@ -270,3 +270,198 @@ def test_app_of_other_places_alone_is_refused(session: StubbedSession, tmp_path:
         f"{folder}: no stack goes to {ACCOUNT}/{REGION}, only to {ACCOUNT}/sa-east-1, {ACCOUNT}/us-west-2; give "
         "credentials of that account, and --region"
     )
+
+
+def _throughput(session: StubbedSession, of_table: int, of_account: int) -> None:
+    limits = {
+        "TableMaxReadCapacityUnits": of_table,
+        "TableMaxWriteCapacityUnits": of_table + 1,
+        "AccountMaxReadCapacityUnits": of_account,
+        "AccountMaxWriteCapacityUnits": of_account + 1,
+    }
+    session.answer("dynamodb", "describe_limits", limits)
+
+
+def test_ceiling_above_the_quota_of_a_table_is_a_failure(session: StubbedSession, tmp_path: Path) -> None:
+    _throughput(session, 60, 1_000)
+    app = assembly(tmp_path, {"Orders": table("orders", 5, 6), "Writes": target("orders", 7, 70)})
+    assert _said(session, "quotas", app) == (
+        State.FAILURE,
+        "the writes of Orders may rise to 70, and the account's quota for a table or index is 61: above it, auto "
+        "scaling is refused",
+        f"aws service-quotas request-service-quota-increase --region {REGION} --service-code dynamodb "
+        "--quota-code L-AB614373 --desired-value 70",
+    )
+
+
+def test_floors_above_the_quota_of_the_account_are_a_failure(session: StubbedSession, tmp_path: Path) -> None:
+    _throughput(session, 60, 100)
+    app = assembly(tmp_path, {"Orders": table("orders", 53, 6), "Events": table("events", 54, 6)})
+    assert _said(session, "quotas", app) == (
+        State.FAILURE,
+        "the highest floors of all tables of the app add up to 107 read units, and the account's quota is 100",
+        f"aws service-quotas request-service-quota-increase --region {REGION} --service-code dynamodb "
+        "--quota-code L-34F6A552 --desired-value 107",
+    )
+
+
+def test_app_within_the_quotas_is_ok(session: StubbedSession, tmp_path: Path) -> None:
+    _throughput(session, 60, 100)
+    app = assembly(tmp_path, {"Orders": table("orders", 53, 6)})
+    text = "ceilings and floors of the app are within DynamoDB's quotas of the account"
+    assert _said(session, "quotas", app) == (State.OK, text, "")
+
+
+DEPLOYS = "cdk-hnb659fds-cfn-exec-role-111122223333-eu-west-1"
+
+
+def _simulated(session: StubbedSession, *results: dict[str, Any]) -> None:
+    actions = ["application-autoscaling:RegisterScalableTarget", "dynamodb:CreateTable"]
+    decided = [
+        {"EvalActionName": action, "EvalDecision": "allowed", **each}
+        for action, each in zip(actions, results, strict=True)
+    ]
+    region = {"ContextKeyName": "aws:RequestedRegion", "ContextKeyValues": [REGION], "ContextKeyType": "string"}
+    session.answer(
+        "iam",
+        "simulate_principal_policy",
+        {"EvaluationResults": decided},
+        PolicySourceArn=f"arn:aws:iam::{ACCOUNT}:role/{DEPLOYS}",
+        ActionNames=actions,
+        ContextEntries=[region],
+    )
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        pytest.param(
+            {"EvalDecision": "implicitDeny", "OrganizationsDecisionDetail": {"AllowedByOrganizations": False}},
+            (
+                State.FAILURE,
+                "a service control policy of the organization denies it",
+                "ask those who run the organization",
+            ),
+            id="organization",
+        ),
+        pytest.param(
+            {
+                "EvalDecision": "implicitDeny",
+                "PermissionsBoundaryDecisionDetail": {"AllowedByPermissionsBoundary": False},
+            },
+            (State.FAILURE, "its permissions boundary leaves it out", "widen the boundary, and bootstrap again"),
+            id="boundary",
+        ),
+        pytest.param(
+            {"EvalDecision": "explicitDeny"},
+            (
+                State.FAILURE,
+                "a policy of it denies it",
+                "take the denial out of its policies, and bootstrap again",
+            ),
+            id="denied",
+        ),
+        pytest.param(
+            {"EvalDecision": "implicitDeny"},
+            (
+                State.WARNING,
+                "no policy allows it for every resource",
+                "cdk bootstrap --cloudformation-execution-policies with a policy that does, unless one allows it for "
+                "the app's",
+            ),
+            id="not-allowed",
+        ),
+    ],
+)
+def test_what_the_role_of_deploys_may_not_is_said_with_the_reason(
+    session: StubbedSession, tmp_path: Path, result: dict[str, Any], expected: tuple[State, str, str]
+) -> None:
+    _simulated(session, {}, result)
+    state, why, fix = expected
+    app = assembly(tmp_path, {"Orders": table("orders", 5, 6), "Writes": target("orders", 7, 70)})
+    assert _said(session, "permissions", app) == (state, f"{DEPLOYS} may not dynamodb:CreateTable: {why}", fix)
+
+
+def test_role_of_deploys_that_may_all_is_ok(session: StubbedSession, tmp_path: Path) -> None:
+    _simulated(session, {}, {})
+    app = assembly(tmp_path, {"Orders": table("orders", 5, 6), "Writes": target("orders", 7, 70)})
+    assert _said(session, "permissions", app) == (State.OK, f"{DEPLOYS} may make all 2 types of the app", "")
+
+
+def test_role_of_deploys_that_is_gone_is_a_failure(session: StubbedSession, tmp_path: Path) -> None:
+    session.refuse("iam", "simulate_principal_policy", "NoSuchEntity", "The entity cannot be found.", 404)
+    assert _said(session, "permissions", assembly(tmp_path, {"Orders": table("orders", 5, 6)})) == (
+        State.FAILURE,
+        f"the role that CloudFormation deploys with is not there: arn:aws:iam::{ACCOUNT}:role/{DEPLOYS}",
+        f"cdk bootstrap {PLACE}",
+    )
+
+
+def _recorder(session: StubbedSession, group: dict[str, Any], mode: dict[str, Any], *, is_on: bool = True) -> None:
+    recorder = {"name": "default", "recordingGroup": group, "recordingMode": mode}
+    session.answer("config", "describe_configuration_recorders", {"ConfigurationRecorders": [recorder]})
+    status = {"ConfigurationRecordersStatus": [{"name": "default", "recording": is_on}]}
+    session.answer("config", "describe_configuration_recorder_status", status)
+
+
+DAILY = {"recordingFrequency": "DAILY"}
+CONTINUOUS = {"recordingFrequency": "CONTINUOUS"}
+ALL = {"allSupported": True}
+TABLES, ALARMS = "AWS::DynamoDB::Table", "AWS::CloudWatch::Alarm"
+
+
+@pytest.mark.parametrize(
+    ("group", "mode", "recorded"),
+    [
+        pytest.param(ALL, CONTINUOUS, f"{ALARMS} and {TABLES}", id="all"),
+        pytest.param({"allSupported": False, "resourceTypes": [TABLES]}, CONTINUOUS, TABLES, id="tables"),
+        pytest.param(
+            {
+                "exclusionByResourceTypes": {"resourceTypes": [TABLES]},
+                "recordingStrategy": {"useOnly": "EXCLUSION_BY_RESOURCE_TYPES"},
+            },
+            CONTINUOUS,
+            ALARMS,
+            id="all-but-tables",
+        ),
+        pytest.param(
+            ALL,
+            CONTINUOUS | {"recordingModeOverrides": [{"resourceTypes": [ALARMS], "recordingFrequency": "DAILY"}]},
+            TABLES,
+            id="alarms-daily",
+        ),
+    ],
+)
+def test_recorder_of_each_change_is_a_warning(
+    session: StubbedSession, group: dict[str, Any], mode: dict[str, Any], recorded: str
+) -> None:
+    _recorder(session, group, mode)
+    assert _said(session, "config") == (
+        State.WARNING,
+        f"AWS Config records each change of {recorded}, 0.003 USD each; scaling changes them all day",
+        "record them once a day, or leave them out (docs/cost.md); highwater rehearse --config-recorder counts them",
+    )
+
+
+@pytest.mark.parametrize(
+    ("group", "mode", "is_on"),
+    [
+        pytest.param(ALL, CONTINUOUS, False, id="stopped"),
+        pytest.param(ALL, DAILY, True, id="daily"),
+        pytest.param({"allSupported": False, "resourceTypes": ["AWS::S3::Bucket"]}, CONTINUOUS, True, id="others"),
+    ],
+)
+def test_other_recorders_are_ok(
+    session: StubbedSession, group: dict[str, Any], mode: dict[str, Any], is_on: bool
+) -> None:
+    _recorder(session, group, mode, is_on=is_on)
+    text = "AWS Config does not record each change of tables and alarms"
+    assert _said(session, "config") == (State.OK, text, "")
+
+
+def test_prices_that_are_not_known_are_a_warning(session: StubbedSession) -> None:
+    session.region_name = "xx-north-9"
+    _recorder(session, ALL, CONTINUOUS)
+    state, text, fix = _said(session, "config")
+    assert (state, fix) == (State.WARNING, "give a file with --prices")
+    assert text.startswith("prices.json: has no prices of region 'xx-north-9', only of ")

@@ -135,7 +135,7 @@ def left_alarms(
                 kind=DeviationKind.LEFTOVER,
                 subject=f"alarm {alarm.name!r}",
                 problem=f"watches {_A[gone]} that is gone",
-                command=_command("cloudwatch delete-alarms", prices.region, "--alarm-names", alarm.name),
+                command=aws_command("cloudwatch delete-alarms", prices.region, "--alarm-names", alarm.name),
                 usd_month=prices.alarm_month,
             )
 
@@ -148,7 +148,7 @@ def left_plans(plans: Iterable[ScaledPlan], tables: Tables, region: str) -> Iter
                 kind=DeviationKind.LEFTOVER,
                 subject=f"parameter {plan.parameter}",
                 problem=f"is the plan of table {plan.table}, which is gone; the scaler looks for it in every run",
-                command=_command("ssm delete-parameter", region, "--name", plan.parameter),
+                command=aws_command("ssm delete-parameter", region, "--name", plan.parameter),
             )
 
 
@@ -160,7 +160,7 @@ def left_schedules(schedules: Iterable[SeenSchedule], tables: Tables, prices: Pr
                 kind=DeviationKind.LEFTOVER,
                 subject=f"schedule {schedule.group}/{schedule.name}",
                 problem=f"runs every minute for a boost of table {schedule.table}, which is gone",
-                command=_command(
+                command=aws_command(
                     "scheduler delete-schedule",
                     prices.region,
                     *("--group-name", schedule.group, "--name", schedule.name),
@@ -169,10 +169,17 @@ def left_schedules(schedules: Iterable[SeenSchedule], tables: Tables, prices: Pr
             )
 
 
+def aws_command(what: str, region: str, *arguments: str) -> str:
+    """Return a command of the AWS CLI, quoted for a shell."""
+    return shlex.join(["aws", *what.split(), "--region", region, *arguments])
+
+
 def target_command(operation: str, name: TargetName, region: str, *more: str) -> str:
     """Return a command of Application Auto Scaling for one target, such as `deregister-scalable-target`."""
     target = ("--resource-id", name.resource_id, "--scalable-dimension", name.scalable_dimension)
-    return _command(f"application-autoscaling {operation}", region, "--service-namespace", "dynamodb", *target, *more)
+    return aws_command(
+        f"application-autoscaling {operation}", region, "--service-namespace", "dynamodb", *target, *more
+    )
 
 
 def _gone(table: str, index: str | None, tables: Tables) -> str:
@@ -373,10 +380,6 @@ def _seconds(duration: Any) -> int:
     return int(duration.total_seconds()) if duration else 0
 
 
-def _command(what: str, region: str, *arguments: str) -> str:
-    return shlex.join(["aws", *what.split(), "--region", region, *arguments])
-
-
 def _register(name: TargetName, bounds: Bounds, region: str) -> str:
     more = ("--min-capacity", str(bounds.min), "--max-capacity", str(bounds.max))
     return target_command("register-scalable-target", name, region, *more)
@@ -408,4 +411,4 @@ def _mark_command(name: TargetName, units: int, region: str) -> str:
     else:
         update = [{"Update": {"IndexName": name.index, "WarmThroughput": {member: units}}}]
         given = ("--global-secondary-index-updates", json.dumps(update))
-    return _command("dynamodb update-table", region, "--table-name", name.table, *given)
+    return aws_command("dynamodb update-table", region, "--table-name", name.table, *given)

@@ -20,6 +20,7 @@ _MAPPING: Final = "AWS::Lambda::EventSourceMapping"
 _MACHINE: Final = "AWS::StepFunctions::StateMachine"
 _WORKERS: Final = re.compile(r'"MaxConcurrency"\s*:\s*(\d+)')
 _VERSION: Final = "bootstrapStackVersionSsmParameter"
+_ROLE: Final = "cloudFormationExecutionRoleArn"
 _LEAST_VERSION: Final = "requiresBootstrapStackVersion"
 
 
@@ -62,6 +63,7 @@ class App:
         templates: Their templates, those of nested stacks included.
         listed: What these declare of tables.
         bootstraps: What they need of `cdk bootstrap`, each once.
+        roles: The ARNs of the roles that CloudFormation deploys them with, which may name `${AWS::Partition}`.
         elsewhere: The names of the stacks that go to other accounts or regions.
     """
 
@@ -69,6 +71,7 @@ class App:
     templates: tuple[Template, ...]
     listed: ListedApp
     bootstraps: tuple[Bootstrap, ...]
+    roles: tuple[str, ...]
     elsewhere: tuple[str, ...]
 
     @classmethod
@@ -96,7 +99,23 @@ class App:
             templates=templates,
             listed=read_app(list(templates)),
             bootstraps=tuple(bootstraps),
+            roles=tuple(
+                dict.fromkeys(
+                    _placed(str(properties[_ROLE]), account, region)
+                    for environment, _, properties in stacks
+                    if is_here(environment) and properties.get(_ROLE)
+                )
+            ),
             elsewhere=tuple(environment.stacks[0] for environment, _, _ in stacks if not is_here(environment)),
+        )
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The types of the resources of its templates."""
+        return frozenset(
+            str(template.resource(logical_id).get("Type"))
+            for template in self.templates
+            for logical_id in template.section("Resources")
         )
 
     @property
@@ -135,11 +154,12 @@ def _bootstrap(folder: Path, properties: dict[str, Any], account: str, region: s
     if not isinstance(parameter, str) or not isinstance(version, int):
         return None
     assets = str(properties.get("templateFile", "")).removesuffix(".template.json") + ".assets.json"
-    buckets = dict.fromkeys(
-        name.replace("${AWS::AccountId}", account).replace("${AWS::Region}", region)
-        for name in _buckets(folder / assets)
-    )
+    buckets = dict.fromkeys(_placed(name, account, region) for name in _buckets(folder / assets))
     return Bootstrap(parameter, version, tuple(name for name in buckets if "${" not in name))
+
+
+def _placed(text: str, account: str, region: str) -> str:
+    return text.replace("${AWS::AccountId}", account).replace("${AWS::Region}", region)
 
 
 def _buckets(file: Path) -> Iterator[str]:

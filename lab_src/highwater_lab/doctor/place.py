@@ -22,6 +22,9 @@ from highwater_lab.doctor.stacks import DeployedStacks
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.template import ListedTable
 
+_ALARM: Final = "AWS::CloudWatch::Alarm"
+# DescribeAlarms accepts up to 100 names (Amazon CloudWatch API Reference, read 2026-11)
+_ALARMS_PER_CALL: Final = 100
 _TRACKING_ALARMS: Final = "TargetTracking-table/"
 # how `aws.schedules` names the schedule of a boost, and describes it
 _BOOST_SCHEDULE: Final = re.compile("[0-9a-f]{48}")
@@ -34,7 +37,7 @@ class Place:
     Attributes:
         account: The account's number.
         region: The region.
-        caller: The ARN of the credentials.
+        partition: The partition of the account, such as `aws`.
         app: The app, `None` if there is no cloud assembly.
         prices_file: The file of the prices, `None` for the lab's.
     """
@@ -48,7 +51,7 @@ class Place:
         self.app: App | None = None
         caller = self.client("sts").get_caller_identity()
         self.account: str = caller["Account"]
-        self.caller: str = caller["Arn"]
+        self.partition: str = caller["Arn"].split(":")[1]
         self.region: str = session.region_name
 
     def open_app(self, folder: Path) -> None:
@@ -143,16 +146,30 @@ class Place:
             scaling=self.scaling.get(name),
         )
 
+    @cached_property
+    def _scaler_alarms(self) -> list[Any]:
+        return list(self._alarms(AlarmNamePrefix=ALARM_PREFIX))
+
     def alarms(self) -> Iterator[SeenAlarm]:
         """Yield the alarms of scalers and of target tracking on tables."""
+        for alarm in (*self._scaler_alarms, *self._alarms(AlarmNamePrefix=_TRACKING_ALARMS)):
+            dimensions = {each["Name"]: each["Value"] for each in alarm.get("Dimensions", [])}
+            if "TableName" in dimensions:
+                index = dimensions.get("GlobalSecondaryIndexName")
+                yield SeenAlarm(alarm["AlarmName"], dimensions["TableName"], index)
+
+    def own_alarms(self) -> Iterator[Any]:
+        """Yield the alarms of scalers and of the app's stacks, as DescribeAlarms answers them."""
+        yield from self._scaler_alarms
+        seen = {alarm["AlarmName"] for alarm in self._scaler_alarms}
+        names = sorted(set(self.stacks.resources(_ALARM)) - seen)
+        for start in range(0, len(names), _ALARMS_PER_CALL):
+            yield from self._alarms(AlarmNames=names[start : start + _ALARMS_PER_CALL])
+
+    def _alarms(self, **asked: Any) -> Iterator[Any]:
         pages = self.client("cloudwatch").get_paginator("describe_alarms")
-        for prefix in (ALARM_PREFIX, _TRACKING_ALARMS):
-            for page in pages.paginate(AlarmNamePrefix=prefix, AlarmTypes=["MetricAlarm"]):
-                for alarm in page["MetricAlarms"]:
-                    dimensions = {each["Name"]: each["Value"] for each in alarm.get("Dimensions", [])}
-                    if "TableName" in dimensions:
-                        index = dimensions.get("GlobalSecondaryIndexName")
-                        yield SeenAlarm(alarm["AlarmName"], dimensions["TableName"], index)
+        for page in pages.paginate(**asked, AlarmTypes=["MetricAlarm"]):
+            yield from page["MetricAlarms"]
 
     def schedules(self) -> Iterator[SeenSchedule]:
         """Yield the schedules of boosts of tables in this region."""
