@@ -19,10 +19,12 @@ from highwater_lab.audit.deviations import (
     Deviation,
     LiveTarget,
     SeenAlarm,
+    SeenQueue,
     SeenSchedule,
     drift_of,
     left_alarms,
     left_plans,
+    left_queues,
     left_schedules,
     left_targets,
 )
@@ -300,6 +302,21 @@ def test_schedules_of_boosts_of_tables_that_are_gone_are_left() -> None:
         "schedule ShopBoosts/cd34 runs every minute for a boost of table old, which is gone, 0.04 USD a month"
     )
     assert found.command == ("aws scheduler delete-schedule --region eu-west-1 --group-name ShopBoosts --name cd34")
+
+
+def test_queues_of_tables_that_are_gone_or_that_nothing_reads_are_left() -> None:
+    place = "https://sqs.eu-west-1.amazonaws.com/111122223333"
+    queues = (
+        SeenQueue(f"{place}/read", "orders", 9, True),
+        SeenQueue(f"{place}/unread", "orders", 0, False),
+        SeenQueue(f"{place}/gone", "old", 1_234, True),
+    )
+    first, second = left_queues(queues, TABLES, "eu-west-1")
+    assert first.text == "queue unread is read by no function any more"
+    assert first.command == f"aws sqs delete-queue --region eu-west-1 --queue-url {place}/unread"
+    assert second.text == (
+        "queue gone buffers for table old, which is gone; 1,234 messages are in it, which the command deletes too"
+    )
 
 
 def test_deviation_is_a_document_for_machines() -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import boto3
 import botocore.session
 import pytest
-from botocore.config import Config
 
 from highwater.core import Capacity, Plan
 from highwater.core.scaler import Mode, ScaledPlan
@@ -19,7 +18,7 @@ from highwater_lab.doctor import CHECKS, Place, run_checks
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import ROOT
 from tests.command import Command, refused
-from tests.doctor.stubs import assembly, table, target
+from tests.doctor.stubs import CloudSession, assembly, table, target
 
 pytestmark = pytest.mark.xdist_group("cloud-doctor")
 ACCOUNT, REGION = "000000000000", "us-east-1"
@@ -39,20 +38,11 @@ def _policy() -> str:
 
 
 # what IAM calls a service where its own name is another
-_PREFIXES = {"application-auto-scaling": "application-autoscaling", "config-service": "config"}
-
-
-class _At:
-    """A session whose clients speak to the cloud."""
-
-    def __init__(self, cloud: LocalCloud, session: boto3.Session) -> None:
-        self.region_name = REGION
-        self._cloud = cloud
-        self._session = session
-
-    def client(self, service: str, config: Config | None = None) -> Any:
-        make: Any = self._session.client
-        return make(service, config=config, **self._cloud.client_arguments())
+_PREFIXES = {
+    "application-auto-scaling": "application-autoscaling",
+    "config-service": "config",
+    "resource-groups-tagging-api": "tag",
+}
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +111,7 @@ def test_new_account_lacks_the_role_and_the_bootstrap(doctor: Command, cloud: Lo
     assert others == [
         "ok      owners: nothing else scales 1 table of the app, and no table has two scalers",
         "ok      cost: 4.75 USD in a month without a single request (Orders 4.75); prices of us-east-1, 2026-11",
-        "ok      leftovers: no target, alarm, plan or boost's schedule is of a table that is gone",
+        "ok      leftovers: no target, alarm, plan, boost's schedule or queue is of a table that is gone",
         "ok      drift: nothing is deployed",
         "ok      quotas: ceilings and floors of the app are within DynamoDB's quotas of the account",
         f"warning permissions: {DEPLOYS} may not application-autoscaling:RegisterScalableTarget, dynamodb:CreateTable: "
@@ -198,7 +188,7 @@ def test_drift_of_bounds_is_found_and_its_command_ends_it(doctor: Command, cloud
 
 
 def test_what_a_deleted_table_leaves_is_found(doctor: Command, cloud: LocalCloud) -> None:
-    services = ("dynamodb", "application-autoscaling", "cloudwatch", "ssm", "scheduler")
+    services = ("dynamodb", "application-autoscaling", "cloudwatch", "ssm", "scheduler", "sqs")
     clients = {name: cloud.client(name) for name in services}
     key = {"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}
     attributes = {"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}]}
@@ -220,6 +210,8 @@ def test_what_a_deleted_table_leaves_is_found(doctor: Command, cloud: LocalCloud
     capacity = Capacity.autoscaled(min_capacity=5, max_capacity=50)
     plan = ScaledPlan(table="old", mode=Mode.FLOOR, plan=Plan(read=capacity, write=capacity))
     clients["ssm"].put_parameter(Name="/highwater/plans/Shop/old", Value=plan.to_json(), Type="String")
+    queue = clients["sqs"].create_queue(QueueName="old-writes", tags={"highwater:buffers": "old"})["QueueUrl"]
+    clients["sqs"].send_message(QueueUrl=queue, MessageBody="{}")
     name = "ab" * 24
     clients["scheduler"].create_schedule(
         Name=name,
@@ -234,7 +226,10 @@ def test_what_a_deleted_table_leaves_is_found(doctor: Command, cloud: LocalCloud
         },
     )
     try:
-        assert [line for line in _lines(doctor, "leftovers") if not line.startswith("ok")] == []
+        assert _lines(doctor, "leftovers") == [
+            "warning queue old-writes is read by no function any more; 1 message is in it, which the command deletes "
+            "too"
+        ]
         clients["dynamodb"].delete_table(TableName="old")
         assert _lines(doctor, "leftovers") == [
             "warning target table/old write is registered, and the table is gone",
@@ -243,12 +238,15 @@ def test_what_a_deleted_table_leaves_is_found(doctor: Command, cloud: LocalCloud
             "it in every run",
             f"warning schedule default/{name} runs every minute for a boost of table old, which is gone, 0.04 USD a "
             "month",
+            "warning queue old-writes buffers for table old, which is gone; 1 message is in it, which the command "
+            "deletes too",
         ]
     finally:
         clients["application-autoscaling"].deregister_scalable_target(**of)
         clients["cloudwatch"].delete_alarms(AlarmNames=["Highwater old write"])
         clients["ssm"].delete_parameter(Name="/highwater/plans/Shop/old")
         clients["scheduler"].delete_schedule(Name=name)
+        clients["sqs"].delete_queue(QueueUrl=queue)
         for client in clients.values():
             client.close()
 
@@ -317,12 +315,12 @@ def test_alarms_whose_actions_are_off_are_found(doctor: Command, cloud: LocalClo
         assert _results(doctor, "alarms", str(app)) == [
             (
                 "failure",
-                "the actions of 1 alarms are off, so they do not wake the scaler: 'Highwater orders write'",
+                "the scaler is not woken by alarms whose actions are off: 'Highwater orders write'",
                 f"{enable} 'Highwater orders write'",
             ),
             (
                 "warning",
-                "the actions of 1 alarms are off, so they tell nobody: 'Shop errors'",
+                "nobody is told by alarms whose actions are off: 'Shop errors'",
                 f"{enable} 'Shop errors'",
             ),
         ]
@@ -364,7 +362,7 @@ def test_policy_of_the_page_has_every_call(cloud: LocalCloud, app: Path) -> None
 
     session = botocore.session.Session()
     session.register("before-call", note)
-    place = Place(_At(cloud, boto3.Session(botocore_session=session, region_name=REGION)))
+    place = Place(CloudSession(cloud, boto3.Session(botocore_session=session)))
     place.open_app(app)
     cloud.step(2)
     assert {result.check for result in run_checks(place)} == set(CHECKS)

@@ -1,4 +1,4 @@
-"""A session whose clients give the answers that a test puts down; botocore checks them by its service models."""
+"""Sessions for the doctor: one whose answers a test puts down, checked by botocore's service models; one of a cloud."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from botocore.config import Config
 from botocore.stub import Stubber
 
 from highwater_lab.doctor import Place
+from highwater_lab.local import LocalCloud
 
 ACCOUNT, REGION = "111122223333", "eu-west-1"
 _KEYS = {"aws_access_key_id": "no", "aws_secret_access_key": "key"}
@@ -57,6 +58,21 @@ class StubbedSession:
             stub.activate()
             self._stubs[service] = stub
         return self._stubs[service]
+
+
+class CloudSession:
+    """A session whose clients speak to a local cloud."""
+
+    def __init__(self, cloud: LocalCloud, session: boto3.Session | None = None) -> None:
+        self.region_name = cloud.client_arguments()["region_name"]
+        self._cloud = cloud
+        self._session = session or boto3.Session()
+
+    def client(self, service: str, config: Config | None = None) -> Any:
+        """A client for the cloud."""
+        # typed by service name, which is not known here
+        make: Any = self._session.client
+        return make(service, config=config, **self._cloud.client_arguments())
 
 
 def assembly(

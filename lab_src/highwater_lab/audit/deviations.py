@@ -105,6 +105,23 @@ class SeenSchedule:
     table: str
 
 
+@dataclass(frozen=True, slots=True)
+class SeenQueue:
+    """A queue of `BufferedWrites`.
+
+    Attributes:
+        url: Its URL, which ends with its name.
+        table: The table that it buffers for.
+        messages: How many messages are in it, hidden ones included.
+        is_read: Whether a function reads it, or reads the queue of which it has the dead letters.
+    """
+
+    url: str
+    table: str
+    messages: int
+    is_read: bool
+
+
 def left_targets(targets: Mapping[TargetName, LiveScaling], tables: Tables, prices: Prices) -> Iterator[Deviation]:
     """Yield the scalable targets of tables and indexes that are gone. A later table of that name would be scaled."""
     for name, scaling in targets.items():
@@ -180,6 +197,22 @@ def target_command(operation: str, name: TargetName, region: str, *more: str) ->
     return aws_command(
         f"application-autoscaling {operation}", region, "--service-namespace", "dynamodb", *target, *more
     )
+
+
+def left_queues(queues: Iterable[SeenQueue], tables: Tables, region: str) -> Iterator[Deviation]:
+    """Yield the queues of tables that are gone, and those that no function reads any more."""
+    for queue in queues:
+        is_gone = queue.table not in tables
+        if is_gone or not queue.is_read:
+            why = f"buffers for table {queue.table}, which is gone" if is_gone else "is read by no function any more"
+            what = "message is" if queue.messages == 1 else "messages are"
+            kept = f"; {queue.messages:,} {what} in it, which the command deletes too" if queue.messages else ""
+            yield Deviation(
+                kind=DeviationKind.LEFTOVER,
+                subject=f"queue {queue.url.rpartition('/')[2]}",
+                problem=f"{why}{kept}",
+                command=aws_command("sqs delete-queue", region, "--queue-url", queue.url),
+            )
 
 
 def _gone(table: str, index: str | None, tables: Tables) -> str:

@@ -14,9 +14,9 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from highwater.aws.parameters import ScaledPlans, read_plans
-from highwater.core.names import ALARM_PREFIX, TargetName
+from highwater.core.names import ALARM_PREFIX, BUFFERS_TAG, TargetName
 from highwater_lab.audit.account import LiveScaling, list_tables, read_scaling
-from highwater_lab.audit.deviations import LiveTarget, SeenAlarm, SeenSchedule
+from highwater_lab.audit.deviations import LiveTarget, SeenAlarm, SeenQueue, SeenSchedule
 from highwater_lab.doctor.app import App
 from highwater_lab.doctor.stacks import DeployedStacks
 from highwater_lab.services.prices import Prices, load_prices
@@ -26,6 +26,12 @@ _ALARM: Final = "AWS::CloudWatch::Alarm"
 # DescribeAlarms accepts up to 100 names (Amazon CloudWatch API Reference, read 2026-11)
 _ALARMS_PER_CALL: Final = 100
 _TRACKING_ALARMS: Final = "TargetTracking-table/"
+_OF_QUEUE: Final = (
+    "RedrivePolicy",
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+    "ApproximateNumberOfMessagesDelayed",
+)
 # how `aws.schedules` names the schedule of a boost, and describes it
 _BOOST_SCHEDULE: Final = re.compile("[0-9a-f]{48}")
 _BOOST_DESCRIPTION: Final = "Highwater: boost "
@@ -185,6 +191,34 @@ class Place:
                 region, _, table = label.rpartition("/")
                 if region in ("", self.region):
                     yield SeenSchedule(each["GroupName"], each["Name"], table)
+
+    def queues(self) -> Iterator[SeenQueue]:
+        """Yield the queues of `BufferedWrites`."""
+        sqs, tagging = self.client("sqs"), self.client("resourcegroupstaggingapi").get_paginator("get_resources")
+        found: dict[str, tuple[str, str, Any]] = {}
+        for page in tagging.paginate(TagFilters=[{"Key": BUFFERS_TAG}], ResourceTypeFilters=["sqs"]):
+            for each in page["ResourceTagMappingList"]:
+                arn, tags = each["ResourceARN"], {tag["Key"]: tag["Value"] for tag in each["Tags"]}
+                try:
+                    url = sqs.get_queue_url(QueueName=arn.rpartition(":")[2])["QueueUrl"]
+                except sqs.exceptions.QueueDoesNotExist:
+                    # the tags of a queue outlive it for a while
+                    continue
+                attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=list(_OF_QUEUE))["Attributes"]
+                found[arn] = (url, tags[BUFFERS_TAG], attributes)
+        read = {arn for arn in found if self._has_reader(arn)}
+        read |= {
+            json.loads(attributes["RedrivePolicy"])["deadLetterTargetArn"]
+            for arn, (_, _, attributes) in found.items()
+            if arn in read and "RedrivePolicy" in attributes
+        }
+        for arn, (url, table, attributes) in sorted(found.items()):
+            messages = sum(int(attributes.get(name, 0)) for name in _OF_QUEUE[1:])
+            yield SeenQueue(url, table, messages, arn in read)
+
+    def _has_reader(self, queue: str) -> bool:
+        pages = self.client("lambda").get_paginator("list_event_source_mappings").paginate(EventSourceArn=queue)
+        return any(page["EventSourceMappings"] for page in pages)
 
     def parameter(self, name: str) -> str | None:
         """Return the value of an SSM parameter, `None` if there is none."""

@@ -21,6 +21,7 @@ from highwater_lab.audit.deviations import (
     drift_of,
     left_alarms,
     left_plans,
+    left_queues,
     left_schedules,
     left_targets,
     target_command,
@@ -147,7 +148,10 @@ def leftovers(place: Place) -> Iterator[Result]:
     def schedules() -> Iterable[Deviation]:
         return left_schedules(place.schedules(), place.with_indexes(frozenset()), place.prices)
 
-    for part in (targets, alarms, plans, schedules):
+    def queues() -> Iterable[Deviation]:
+        return left_queues(place.queues(), place.with_indexes(frozenset()), place.region)
+
+    for part in (targets, alarms, plans, schedules, queues):
         try:
             left = list(part())
         except (ClientError, BotoCoreError) as error:
@@ -158,7 +162,7 @@ def leftovers(place: Place) -> Iterator[Result]:
         yield from (_told(name, each) for each in left)
     yield from failed.values()
     if not found and not failed:
-        text = "no target, alarm, plan or boost's schedule is of a table that is gone"
+        text = "no target, alarm, plan, boost's schedule or queue is of a table that is gone"
         yield Result(check=name, state=State.OK, text=text)
 
 
@@ -203,13 +207,13 @@ def alarms(place: Place) -> Iterator[Result]:
             wakes = alarm["AlarmName"].startswith(ALARM_PREFIX)
             off[State.FAILURE if wakes else State.WARNING].append(alarm["AlarmName"])
     for state, names in off.items():
-        wakes = "so they do not wake the scaler" if state is State.FAILURE else "so they tell nobody"
+        whom = "the scaler is not woken" if state is State.FAILURE else "nobody is told"
         listed = ", ".join(repr(each) for each in names[:_MOST_LISTED])
         more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
         yield Result(
             check=name,
             state=state,
-            text=f"the actions of {len(names)} alarms are off, {wakes}: {listed}{more}",
+            text=f"{whom} by alarms whose actions are off: {listed}{more}",
             fix=aws_command("cloudwatch enable-alarm-actions", place.region, "--alarm-names", *names),
             details={"alarms": names},
         )
