@@ -14,7 +14,7 @@ import pytest
 
 from highwater.core import Capacity, Plan
 from highwater.core.scaler import Mode, ScaledPlan
-from highwater_lab.doctor import CHECKS, Place, run_checks
+from highwater_lab.doctor import CHECKS, CheckedPlace, run_checks
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import ROOT
 from tests.command import Command, refused
@@ -362,7 +362,7 @@ def test_policy_of_the_page_has_every_call(cloud: LocalCloud, app: Path) -> None
 
     session = botocore.session.Session()
     session.register("before-call", note)
-    place = Place(CloudSession(cloud, boto3.Session(botocore_session=session)))
+    place = CheckedPlace(CloudSession(cloud, boto3.Session(botocore_session=session)))
     place.open_app(app)
     cloud.step(2)
     assert {result.check for result in run_checks(place)} == set(CHECKS)

@@ -8,7 +8,7 @@ import aws_cdk as cdk
 import pytest
 
 from cdk_highwater import ThrottleAwareScaler, Window
-from highwater_lab.doctor import Place, run_checks
+from highwater_lab.doctor import CheckedPlace, run_checks
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import CdkCli
 from tests.deploys.apps import HERE, managed_table, scaled, synthesize
@@ -28,7 +28,7 @@ def _shop(stack: cdk.Stack, *, start: str, end: str, low: int) -> None:
 def _said(cloud: LocalCloud, app: Path, check: str) -> list[str]:
     # in a second of its own, as DescribeAlarms has a rate
     cloud.step(1)
-    place = Place(CloudSession(cloud))
+    place = CheckedPlace(CloudSession(cloud))
     place.open_app(app)
     try:
         return [f"{result.state} {result.text}" for result in run_checks(place, [check])]

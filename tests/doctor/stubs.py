@@ -10,7 +10,7 @@ import boto3
 from botocore.config import Config
 from botocore.stub import Stubber
 
-from highwater_lab.doctor import Place
+from highwater_lab.doctor import CheckedPlace
 from highwater_lab.local import LocalCloud
 
 ACCOUNT, REGION = "111122223333", "eu-west-1"
@@ -37,9 +37,9 @@ class StubbedSession:
         """Put down an error."""
         self._stub(service).add_client_error(operation, code, message, status)
 
-    def place(self, folder: Path | None = None) -> Place:
+    def place(self, folder: Path | None = None) -> CheckedPlace:
         """The place that these credentials are for."""
-        place = Place(self)
+        place = CheckedPlace(self)
         if folder is not None:
             place.open_app(folder)
         return place

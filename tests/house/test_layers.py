@@ -119,7 +119,7 @@ LAB_ARROWS = {
     "rehearse": {"physics", "policies", "recommend", "services", "simulation", "template", "traffic"},
     "recommend": {"physics", "policies", "services", "simulation", "traffic"},
     "audit": {"files", "policies", "recommend", "services", "simulation", "traffic"},
-    "doctor": {"audit", "files", "rehearse", "services", "template", "traffic"},
+    "doctor": {"audit", "files", "rehearse", "services", "simulation", "template", "traffic"},
     "report": {
         "audit",
         "files",

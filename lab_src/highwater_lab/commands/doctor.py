@@ -13,7 +13,7 @@ import click
 from highwater.cli.terminal import open_console, say
 from highwater_lab.commands.options import Misuse, check_places, misuse_of_errors
 from highwater_lab.commands.traffic_source import open_session, telling_of
-from highwater_lab.doctor import CHECKS, Place, Result, State, run_checks
+from highwater_lab.doctor import CHECKS, CheckedPlace, Result, State, run_checks
 
 _USUAL_FOLDER = Path("cdk.out")
 _COLOURS = {State.OK: "green", State.WARNING: "yellow", State.FAILURE: "red"}
@@ -55,7 +55,7 @@ def doctor_command(
     if not session.region_name:
         raise Misuse("no region is set; give --region, or set AWS_REGION")
     with telling_of("the credentials"):
-        place = Place(session, prices_file)
+        place = CheckedPlace(session, prices_file)
     try:
         with misuse_of_errors():
             if folder is not None:
@@ -78,7 +78,7 @@ def doctor_command(
     return int(bool(counts[State.FAILURE]))
 
 
-def _print(place: Place, folder: Path | None, results: Sequence[Result], counts: Counter[State]) -> None:
+def _print(place: CheckedPlace, folder: Path | None, results: Sequence[Result], counts: Counter[State]) -> None:
     app = "without an app: run cdk synth, or give its folder" if folder is None else f"with {folder}"
     say(f"account {place.account}, region {place.region}, {app}")
     if place.app is not None and place.app.elsewhere:

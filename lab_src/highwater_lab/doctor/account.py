@@ -8,7 +8,7 @@ from typing import Any, Final
 from highwater.core import Dimension
 from highwater.core.schedule.bounds import bounds_with
 from highwater_lab.doctor.app import Bootstrap
-from highwater_lab.doctor.place import Place
+from highwater_lab.doctor.place import CheckedPlace
 from highwater_lab.doctor.result import Result, State
 from highwater_lab.simulation import TargetSetup
 from highwater_lab.template import ListedTable
@@ -51,7 +51,7 @@ _CREATES: Final = {
 _RECORDED: Final = ("AWS::DynamoDB::Table", "AWS::CloudWatch::Alarm")
 
 
-def service_linked_role(place: Place) -> Iterator[Result]:
+def service_linked_role(place: CheckedPlace) -> Iterator[Result]:
     """Whether Application Auto Scaling has its role for DynamoDB: without it, the first deploy may fail."""
     name, iam = "service-linked-role", place.client("iam")
     try:
@@ -67,7 +67,7 @@ def service_linked_role(place: Place) -> Iterator[Result]:
         yield Result(check=name, state=State.OK, text=f"{_ROLE} is there")
 
 
-def bootstrap(place: Place) -> Iterator[Result]:
+def bootstrap(place: CheckedPlace) -> Iterator[Result]:
     """Whether `cdk bootstrap` was run, with a version that suffices, and its buckets are still there."""
     name, where = "bootstrap", f"aws://{place.account}/{place.region}"
     for needed in (_USUAL_BOOTSTRAP,) if place.app is None else place.app.bootstraps:
@@ -92,7 +92,7 @@ def bootstrap(place: Place) -> Iterator[Result]:
             yield Result(check=name, state=State.OK, text=f"{where} is bootstrapped, version {text}")
 
 
-def concurrency(place: Place) -> Iterator[Result]:
+def concurrency(place: CheckedPlace) -> Iterator[Result]:
     """How many concurrent runs of functions the account has, and whether the app may reserve what it wants to."""
     name, client = "concurrency", place.client("lambda")
     limits = client.get_account_settings()["AccountLimit"]
@@ -132,7 +132,7 @@ def concurrency(place: Place) -> Iterator[Result]:
         yield Result(check=name, state=State.OK, text=f"the account has {has}{uses}", details=details)
 
 
-def quotas(place: Place) -> Iterator[Result]:
+def quotas(place: CheckedPlace) -> Iterator[Result]:
     """Whether the app's ceilings fit a table's quota of DynamoDB, and its floors the account's."""
     name = "quotas"
     if place.app is None:
@@ -168,7 +168,7 @@ def quotas(place: Place) -> Iterator[Result]:
         yield Result(check=name, state=State.OK, text=text)
 
 
-def permissions(place: Place) -> Iterator[Result]:
+def permissions(place: CheckedPlace) -> Iterator[Result]:
     """Whether the role that CloudFormation deploys with may make the app's resources, by IAM's simulation."""
     name, iam = "permissions", place.client("iam")
     if place.app is None or not place.app.roles:
@@ -201,7 +201,7 @@ def permissions(place: Place) -> Iterator[Result]:
             yield Result(check=name, state=State.OK, text=text)
 
 
-def config(place: Place) -> Iterator[Result]:
+def config(place: CheckedPlace) -> Iterator[Result]:
     """Whether AWS Config records each change of tables and alarms, which may cost more than the scaler."""
     name, client = "config", place.client("config")
     recorders = client.describe_configuration_recorders()["ConfigurationRecorders"]
@@ -279,7 +279,7 @@ def _highest_of(target: TargetSetup) -> tuple[int, int]:
     return max(floors), max(ceilings)
 
 
-def _raise_quota(place: Place, service: str, quota: str, wanted: int) -> str:
+def _raise_quota(place: CheckedPlace, service: str, quota: str, wanted: int) -> str:
     return (
         f"aws service-quotas request-service-quota-increase --region {place.region} --service-code {service} "
         f"--quota-code {quota} --desired-value {wanted}"

@@ -7,29 +7,30 @@ from typing import Final, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from highwater_lab.doctor import account, tables
-from highwater_lab.doctor.place import Place
+from highwater_lab.doctor.account import bootstrap, concurrency, config, permissions, quotas, service_linked_role
+from highwater_lab.doctor.place import CheckedPlace
 from highwater_lab.doctor.result import Result, State, unread
+from highwater_lab.doctor.tables import alarms, cost, drift, leftovers, owners
 from highwater_lab.services.prices import PriceError
 
-Check: TypeAlias = Callable[[Place], Iterator[Result]]
+Check: TypeAlias = Callable[[CheckedPlace], Iterator[Result]]
 
 CHECKS: Final[Mapping[str, Check]] = {
-    "service-linked-role": account.service_linked_role,
-    "bootstrap": account.bootstrap,
-    "concurrency": account.concurrency,
-    "owners": tables.owners,
-    "cost": tables.cost,
-    "leftovers": tables.leftovers,
-    "drift": tables.drift,
-    "quotas": account.quotas,
-    "permissions": account.permissions,
-    "config": account.config,
-    "alarms": tables.alarms,
+    "service-linked-role": service_linked_role,
+    "bootstrap": bootstrap,
+    "concurrency": concurrency,
+    "owners": owners,
+    "cost": cost,
+    "leftovers": leftovers,
+    "drift": drift,
+    "quotas": quotas,
+    "permissions": permissions,
+    "config": config,
+    "alarms": alarms,
 }
 
 
-def run_checks(place: Place, names: Iterable[str] = CHECKS) -> Iterator[Result]:
+def run_checks(place: CheckedPlace, names: Iterable[str] = CHECKS) -> Iterator[Result]:
     """Run the checks of these names; one that may not be read is a warning that names the missing permission."""
     for name in names:
         try:

@@ -37,7 +37,7 @@ _BOOST_SCHEDULE: Final = re.compile("[0-9a-f]{48}")
 _BOOST_DESCRIPTION: Final = "Highwater: boost "
 
 
-class Place:
+class CheckedPlace:
     """An account and region.
 
     Attributes:

@@ -16,7 +16,7 @@ _TARGET: Final = "AWS::ApplicationAutoScaling::ScalableTarget"
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class StackResource:
     """A resource of a deployed stack.
 
     Attributes:
@@ -40,7 +40,7 @@ class DeployedStack:
 
     body: dict[str, Any]
     parameters: Mapping[str, str]
-    resources: Mapping[str, Resource]
+    resources: Mapping[str, StackResource]
 
 
 class DeployedStacks:
@@ -114,7 +114,7 @@ class DeployedStacks:
                 for each in described.get("Parameters", [])
             },
             resources={
-                each["LogicalResourceId"]: Resource(each["ResourceType"], each.get("PhysicalResourceId", ""))
+                each["LogicalResourceId"]: StackResource(each["ResourceType"], each.get("PhysicalResourceId", ""))
                 for page in pages
                 for each in page["StackResourceSummaries"]
             },

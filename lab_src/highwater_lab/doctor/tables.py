@@ -26,7 +26,7 @@ from highwater_lab.audit.deviations import (
     left_targets,
     target_command,
 )
-from highwater_lab.doctor.place import Place
+from highwater_lab.doctor.place import CheckedPlace
 from highwater_lab.doctor.result import Result, State, unread
 from highwater_lab.doctor.stacks import find_owner
 from highwater_lab.rehearse import Conditions, rehearse_app
@@ -39,7 +39,7 @@ _FEW_TABLES: Final = 8
 _MOST_LISTED: Final = 4
 
 
-def owners(place: Place) -> Iterator[Result]:
+def owners(place: CheckedPlace) -> Iterator[Result]:
     """Whether something else scales the app's tables: AWS has one scalable target for each dimension."""
     name, found = "owners", 0
     tables = () if place.app is None else place.app.listed.tables
@@ -85,7 +85,7 @@ def owners(place: Place) -> Iterator[Result]:
         yield Result(check=name, state=State.OK, text=f"{others}no table has two scalers")
 
 
-def cost(place: Place) -> Iterator[Result]:
+def cost(place: CheckedPlace) -> Iterator[Result]:
     """What the app costs in a month in which nothing is requested: floors, windows, alarms, scalers."""
     name = "cost"
     if place.app is None:
@@ -127,7 +127,7 @@ def cost(place: Place) -> Iterator[Result]:
         yield Result(check=name, state=State.WARNING, text=text, fix=f"highwater rehearse {place.app.folder}")
 
 
-def leftovers(place: Place) -> Iterator[Result]:
+def leftovers(place: CheckedPlace) -> Iterator[Result]:
     """What tables that are gone have left: scalable targets, alarms, plans, schedules of boosts."""
     name, found = "leftovers", 0
     # several parts may fail for the same permission
@@ -166,7 +166,7 @@ def leftovers(place: Place) -> Iterator[Result]:
         yield Result(check=name, state=State.OK, text=text)
 
 
-def drift(place: Place) -> Iterator[Result]:
+def drift(place: CheckedPlace) -> Iterator[Result]:
     """Whether live bounds, scaling and marks are those of the deployed plans and templates."""
     name, found = "drift", 0
     declared = _declared(place)
@@ -197,7 +197,7 @@ def drift(place: Place) -> Iterator[Result]:
         yield Result(check=name, state=State.OK, text=said)
 
 
-def alarms(place: Place) -> Iterator[Result]:
+def alarms(place: CheckedPlace) -> Iterator[Result]:
     """Whether the actions of the app's alarms, and of those that wake a scaler, are on."""
     name, count = "alarms", 0
     off: dict[State, list[str]] = defaultdict(list)
@@ -234,7 +234,7 @@ def _told(name: str, deviation: Deviation) -> Result:
     )
 
 
-def _declared(place: Place) -> dict[str, list[DeclaredTarget]]:
+def _declared(place: CheckedPlace) -> dict[str, list[DeclaredTarget]]:
     """Return what is declared of each table by name: by its scaler's plan, by its own plan, or by its template."""
     scaled = {
         plan.table: plan
@@ -263,7 +263,7 @@ def _declared(place: Place) -> dict[str, list[DeclaredTarget]]:
 
 
 def _planned(
-    place: Place, table: str, plan: Plan | None, scaled: ScaledPlan | None
+    place: CheckedPlace, table: str, plan: Plan | None, scaled: ScaledPlan | None
 ) -> dict[TargetName, DeclaredTarget]:
     if plan is None or any(target.capacity.is_deploy_time for target in plan.targets()):
         return {}
