@@ -50,6 +50,7 @@ def owners(place: CheckedPlace) -> Iterator[Result]:
             continue
         declared = table.deployed.owners
         for target in sorted((each for each in place.scaling if each.table == physical), key=str):
+            # CloudFormation Template Reference, ScalableTarget, "Return values", read 2026-11
             id = f"{target.resource_id}|{target.scalable_dimension}|dynamodb"
             if id in place.stacks.targets:
                 continue
