@@ -177,6 +177,26 @@ def test_drift_of_bounds_is_found_and_its_command_ends_it(doctor: Command, cloud
         ]
         autoscaling.register_scalable_target(**of, MinCapacity=7, MaxCapacity=70)
         assert _lines(doctor, "drift", str(app)) == ["ok 2 targets of 1 table are as declared"]
+        autoscaling.register_scalable_target(**of, SuspendedState={"ScheduledScalingSuspended": True})
+        metric = {"PredefinedMetricType": "DynamoDBWriteCapacityUtilization"}
+        autoscaling.put_scaling_policy(
+            **of,
+            PolicyName="by-hand",
+            PolicyType="TargetTrackingScaling",
+            TargetTrackingScalingPolicyConfiguration={"TargetValue": 61.0, "PredefinedMetricSpecification": metric},
+        )
+        autoscaling.put_scheduled_action(
+            **of,
+            ScheduledActionName="nightly",
+            Schedule="cron(0 3 * * ? *)",
+            ScalableTargetAction={"MinCapacity": 8},
+        )
+        cloud.step(1)
+        assert _lines(doctor, "drift", str(app)) == [
+            "warning target table/orders write is paused: its scaling is suspended",
+            "warning target table/orders write has the scaling policy 'by-hand', which is not declared",
+            "warning target table/orders write has the scheduled action 'nightly', which is not declared",
+        ]
         autoscaling.deregister_scalable_target(**of)
         assert _results(doctor, "drift", str(app)) == [
             ("failure", "target table/orders write is not registered, declared: 7 to 70", fix)
