@@ -15,11 +15,12 @@ from typing import Any, Final
 
 from highwater.core import Dimension, Target
 from highwater.core.names import TargetName
+from highwater.core.prices import HOURS_PER_MONTH
 from highwater.core.scaler.plan import ScaledPlan
 from highwater.core.schedule.bounds import Bounds, bounds_at
 from highwater.core.tracking import TargetTracking
 from highwater_lab.audit.account import LiveScaling
-from highwater_lab.services.billing import ALARMS_PER_POLICY, HOURS_PER_MONTH
+from highwater_lab.services.billing import ALARMS_PER_POLICY
 from highwater_lab.services.prices import Prices, UnitPrices
 from highwater_lab.simulation import TargetSetup
 
