@@ -25,6 +25,7 @@ from cdk_highwater.nag import BUFFERED_FUNCTION_RULES, QUEUE_RULES, acknowledge
 from cdk_highwater.subject import Subject
 from highwater.core.buffered import LONGEST_DRAIN_SECONDS, most_receives
 from highwater.core.findings import shown
+from highwater.core.names import BUFFERS_TAG
 
 _MEMORY_MIB = 512
 # AWS Lambda Developer Guide, "Using Lambda with Amazon SQS": six times the function's timeout and the batching window,
@@ -142,6 +143,8 @@ class BufferedWrites(Construct):
                 queue=self._dead_letters, max_receive_count=most_receives(drain, visibility)
             ),
         )
+        for queue in (self._queue, self._dead_letters):
+            cdk.Tags.of(queue).add(BUFFERS_TAG, subject.name)
         environment = {
             "HIGHWATER_TABLE": subject.name,
             "HIGHWATER_KEY": json.dumps(names),

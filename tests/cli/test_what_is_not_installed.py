@@ -47,6 +47,7 @@ def test_help_lists_all_commands_by_what_they_are_for_and_says_what_to_install()
         "  shards     Which partition keys of a trace need how many shards.",
         "",
         "Live tables:",
+        f"  doctor   {missing}",
         f"  audit    {missing}",
         "  status   All managed tables, one line per target.",
         "  explain  Why a table has the capacity it has.",

@@ -51,6 +51,8 @@ ALLOWED = {
         # the lab's commands are subcommands of the runtime's, and print as it does
         "highwater.cli.durations",
         "highwater.cli.terminal",
+        # the doctor reads plans as the scaler does
+        "highwater.aws.parameters",
         "highwater.core",
         "highwater_lab",
         "boto3",
@@ -117,6 +119,7 @@ LAB_ARROWS = {
     "rehearse": {"physics", "policies", "recommend", "services", "simulation", "template", "traffic"},
     "recommend": {"physics", "policies", "services", "simulation", "traffic"},
     "audit": {"files", "policies", "recommend", "services", "simulation", "traffic"},
+    "doctor": {"audit", "files", "rehearse", "services", "simulation", "template", "traffic"},
     "report": {
         "audit",
         "files",

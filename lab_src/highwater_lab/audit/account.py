@@ -97,7 +97,7 @@ def read_tables(clients: RegionClients, names: Iterable[str], since: datetime) -
     A table that was created or that changed its mode after *since*, or whose capacity something other than auto scaling
     changed, has a problem: what it cost and could take is not known.
     """
-    scaling = _read_scaling(clients.autoscaling)
+    scaling = read_scaling(clients.autoscaling)
 
     def read(name: str) -> LiveTable | None:
         try:
@@ -113,11 +113,11 @@ def read_tables(clients: RegionClients, names: Iterable[str], since: datetime) -
 def read_table(dynamodb: DynamoDBClient, autoscaling: ApplicationAutoScalingClient | None, name: str) -> LiveTable:
     """Return one table as it is set up now; without a client for auto scaling, as if nothing scaled it."""
     described: Any = dynamodb.describe_table(TableName=name)["Table"]
-    scaling = {} if autoscaling is None else _read_scaling(autoscaling)
+    scaling = {} if autoscaling is None else read_scaling(autoscaling)
     return _table(described, described["TableArn"].split(":")[3], scaling, _ORIGIN)
 
 
-def _table(described: Any, region: str, scaling: Mapping[TargetName, _Scaling], since: datetime) -> LiveTable:
+def _table(described: Any, region: str, scaling: Mapping[TargetName, LiveScaling], since: datetime) -> LiveTable:
     name = described["TableName"]
     indexes = described.get("GlobalSecondaryIndexes", [])
     everything = [described, *indexes, *described.get("LocalSecondaryIndexes", [])]
@@ -142,7 +142,7 @@ def _table(described: Any, region: str, scaling: Mapping[TargetName, _Scaling], 
     )
 
 
-def _replicas(described: Any, region: str, scaling: Mapping[TargetName, _Scaling]) -> tuple[ReplicaSetup, ...]:
+def _replicas(described: Any, region: str, scaling: Mapping[TargetName, LiveScaling]) -> tuple[ReplicaSetup, ...]:
     """Return the other replicas of a global table, with the reads of this one, as their own are not known here."""
     own = [_resource(described["TableName"], each, scaling).read for each in _each_resource(described)]
     return tuple(
@@ -161,7 +161,7 @@ def _most(described: Any, member: str) -> int | None:
     return units if units > 0 else None
 
 
-def _problem(described: Any, setup: TableSetup, scaling: Mapping[TargetName, _Scaling], since: datetime) -> str:
+def _problem(described: Any, setup: TableSetup, scaling: Mapping[TargetName, LiveScaling], since: datetime) -> str:
     """Return why the table cannot be judged by its traffic since then and its present settings; empty if it can."""
     if described["TableStatus"] not in _READ:
         return f"is {described['TableStatus']}"
@@ -192,7 +192,7 @@ def _problem(described: Any, setup: TableSetup, scaling: Mapping[TargetName, _Sc
     return ""
 
 
-def _resource(table: str, described: Any, scaling: Mapping[TargetName, _Scaling]) -> ResourceSetup:
+def _resource(table: str, described: Any, scaling: Mapping[TargetName, LiveScaling]) -> ResourceSetup:
     index, warm = described.get("IndexName"), described.get("WarmThroughput", {})
     read, write = (
         TargetSetup.of_scaling(
@@ -213,26 +213,30 @@ def _resource(table: str, described: Any, scaling: Mapping[TargetName, _Scaling]
 
 
 @dataclass(slots=True, kw_only=True)
-class _Scaling(ScalableTargetSetup):
+class LiveScaling(ScalableTargetSetup):
     """A scalable target of an account.
 
     Attributes:
         is_suspended: Whether any of its scaling is suspended.
+        policies: The names of its scaling policies.
         others: What scales it beside target tracking and scheduled actions that can be simulated, in words.
     """
 
     is_suspended: bool
+    policies: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
 
 
-def _read_scaling(autoscaling: ApplicationAutoScalingClient) -> dict[TargetName, _Scaling]:
+def read_scaling(autoscaling: ApplicationAutoScalingClient) -> dict[TargetName, LiveScaling]:
     """Read the scalable targets of all tables of a region, with what scales them."""
-    found: dict[TargetName, _Scaling] = {}
+    found: dict[TargetName, LiveScaling] = {}
     for name, target in _each(autoscaling, "describe_scalable_targets", "ScalableTargets"):
         is_suspended = any(target.get("SuspendedState", {}).values())
-        found[name] = _Scaling(min=target["MinCapacity"], max=target["MaxCapacity"], is_suspended=is_suspended)
+        found[name] = LiveScaling(min=target["MinCapacity"], max=target["MaxCapacity"], is_suspended=is_suspended)
     for name, policy in _each(autoscaling, "describe_scaling_policies", "ScalingPolicies"):
         tracking = policy.get("TargetTrackingScalingPolicyConfiguration")
+        if name in found:
+            found[name] = replace(found[name], policies=(*found[name].policies, policy["PolicyName"]))
         if name in found and (tracking is None or "CustomizedMetricSpecification" in tracking):
             how = "by steps" if tracking is None else "by a metric of its own"
             other = f"policy {policy['PolicyName']} scales its {name.dimension}s {how}"

@@ -185,6 +185,19 @@ def artifacts_of(folder: Path) -> dict[str, dict[str, Any]]:
         raise TemplateError(f"{place}: is not a manifest of a cloud assembly; synthesize the app again") from error
 
 
+def declared_stacks(folder: Path) -> Iterator[tuple[Environment, Path, dict[str, Any]]]:
+    """Yield of each stack of a cloud assembly, those of stages included, where it goes, its folder and its properties.
+
+    Raises `TemplateError` if a manifest cannot be read.
+    """
+    for name, artifact in artifacts_of(folder).items():
+        properties = artifact.get("properties")
+        if artifact.get("type") == STACK and isinstance(properties, dict):
+            yield _environment(name, artifact), folder, properties
+    for stage in stages_of(folder):
+        yield from declared_stacks(folder / stage)
+
+
 def _stacks(folder: Path) -> dict[str, tuple[Environment, _Ids]] | None:
     """Return by template file its environment and its constructs; `None` without a readable manifest."""
     try:

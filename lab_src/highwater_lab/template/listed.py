@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from highwater.core import Plan
 from highwater_lab.simulation.setup import TableSetup
 from highwater_lab.template.deployed import Deployed
 from highwater_lab.template.document import Dialect
@@ -39,6 +40,7 @@ class ListedTable:
         dialect: The words of its template.
         is_global: Whether it is an `AWS::DynamoDB::GlobalTable`, whose scalable targets CloudFormation makes itself.
         is_managed: Whether Highwater manages its capacity already.
+        plan: What Highwater keeps it at; `None` for other tables, and if it cannot be read.
         deployed: What decides whether AWS can bring it from one declaration to another.
     """
 
@@ -53,6 +55,7 @@ class ListedTable:
     dialect: Dialect = field(default_factory=Dialect)
     is_global: bool = False
     is_managed: bool = False
+    plan: Plan | None = None
     deployed: Deployed = field(default_factory=Deployed)
 
     def name_among(self, names: Iterable[str]) -> str | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from highwater.core import Dimension, Units
+from highwater.core import Dimension, Plan, Units
 from highwater.core.names import ALARM_PREFIX, PLANS_PATH, TargetName, names_of_parameter
 from highwater.core.scaler.plan import ScaledPlan
 from highwater_lab.simulation.setup import Buffer
@@ -119,6 +119,15 @@ class Parts:
     def is_managed(self, scope: Scope, table: str) -> bool:
         """Whether Highwater manages the capacity of a table already."""
         return any(True for _ in _of(self._floors, scope, table))
+
+    def plan(self, scope: Scope, table: str) -> Plan | None:
+        """Return the plan of a table that Highwater manages; `None` for others, and if it cannot be read."""
+        for part in _of(self._floors, scope, table):
+            try:
+                return Plan.from_json(_text(part.stack, part.properties.get("Plan")))
+            except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+                return None
+        return None
 
     def marks(self, scope: Scope, table: str) -> dict[str | None, Units]:
         """Return each high-water mark that Highwater raises, by index."""

@@ -135,6 +135,7 @@ def _list_table(label: str, found: TemplateTable, parts: Parts) -> ListedTable:
         setup=setup,
         problem=problem,
         is_managed=parts.is_managed(found.stack.scope, found.table),
+        plan=parts.plan(found.stack.scope, found.table),
         deployed=read_deployed(found, parts),
     )
 

@@ -17,11 +17,22 @@ if TYPE_CHECKING:
 COMMANDS_GROUP = "highwater.commands"
 # commands of another distribution, which a user may know from the documentation without having installed it
 _LAB = "highwater-lab"
-_LAB_COMMANDS = ("audit", "check", "local", "migrate", "prices", "recommend", "rehearse", "simulate", "traffic")
+_LAB_COMMANDS = (
+    "audit",
+    "check",
+    "doctor",
+    "local",
+    "migrate",
+    "prices",
+    "recommend",
+    "rehearse",
+    "simulate",
+    "traffic",
+)
 # what the commands are for, in the order of --help
 _PURPOSES = {
     "Before a deploy": ("check", "rehearse", "simulate", "recommend", "migrate", "traffic", "prices", "shards"),
-    "Live tables": ("audit", "status", "explain", "pulses", "pause", "resume"),
+    "Live tables": ("doctor", "audit", "status", "explain", "pulses", "pause", "resume"),
     "Jobs": ("boost", "scan", "load", "jobs"),
     "An AWS endpoint on this machine": ("local",),
 }

@@ -33,6 +33,9 @@ MOST_BUDGET_CHARACTERS: Final = 121
 JOB_PREFIX: Final = "job#"
 # Names of the scalers' log groups begin with this.
 LOG_GROUPS_PREFIX: Final = "/highwater/scaler/"
+# The queues of `BufferedWrites` have this tag, with the name of the table that they buffer for: they stay when their
+# stack goes, and nothing else says then whose they are.
+BUFFERS_TAG: Final = "highwater:buffers"
 # In a template, a table's name may be a reference, so any text without a slash is accepted.
 _RESOURCE_ID: Final = re.compile(r"table/(.+?)(?:/index/(.+))?")
 _SCALABLE_DIMENSION: Final = re.compile(r"dynamodb:(table|index):(Read|Write)CapacityUnits")
