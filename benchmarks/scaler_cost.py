@@ -19,7 +19,7 @@ _MINUTES: Final = HOURS_PER_MONTH * 60
 # The average that the policy highwater-floor requests over the serviceable traces (docs/benchmarks.md). The minimum is
 # 10,950: one metric every five minutes, one in minute 58 of an hour, and another twice an hour. The scaler requests
 # more while the target's alarm is in ALARM, and in the half hour after an increase.
-METRICS_PER_MONTH: Final = 20_711
+METRICS_PER_MONTH: Final = 20_835
 _MEMORY_GB: Final = 0.5
 _OWN_ALARMS: Final = 12
 # AWS Systems Manager pricing, us-east-1, read 2026-11

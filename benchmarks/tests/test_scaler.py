@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from benchmarks.figures import SURGE
 from benchmarks.jumps import FACTORS, FIGURE_2_ADDED, HALF, RATE, jump, last_throttle, meet, meet_boosted
@@ -57,6 +58,13 @@ def test_pages_say_what_thirty_tables_cost() -> None:
 def test_metrics_that_are_paid_for_are_those_of_the_scoreboard() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     assert f"per scaled target and month: highwater-floor {METRICS_PER_MONTH:,}, " in page
+    of_pulses = [int(found.replace(",", "")) for found in re.findall(r"highwater-\w+-pulse ([\d,]+)[,.] ?", page)[:2]]
+    cost = load_prices().thousand_metrics_requested / 1000
+    said = (
+        f"{of_pulses[0]:,} metrics for each target and month in FLOOR mode and {of_pulses[1]:,} in DIRECT mode "
+        f"([benchmarks](benchmarks.md)), which cost {of_pulses[0] * cost:.2f} and {of_pulses[1] * cost:.2f} USD."
+    )
+    assert said in " ".join((ROOT / "docs" / "cost.md").read_text().split())
 
 
 def _worlds(section: str) -> list[list[tuple[float, float]]]:
