@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
 from highwater.bulk.adaptive import PacedWork
-from highwater.bulk.budget import PacedWorkError, Pacer, check_workers
+from highwater.bulk.budget import PacedWorkError, Pacer, check_budget, check_workers
 from highwater.bulk.checkpoint import WRITES_KIND, WritePlace, held, warn_of_others
 from highwater.bulk.items import Action, Put
 from highwater.bulk.send import MOST_IN_BATCH, BatchSender, Rejected, Sent, WriteJob, batches_of, job_of
@@ -214,6 +214,7 @@ class PacedWrite(PacedWork):
     ) -> WriteProgress:
         """Write all actions; raises like `write`."""
         check_workers(self.workers, "write")
+        check_budget("write", self.pacer, self.budget)
         with held(self.checkpoint):
             return self._run(actions, reject, progress)
 
