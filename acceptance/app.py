@@ -18,7 +18,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 
 import cdk_highwater as hw
-from acceptance.tables import CEILING, FLOOR, GRANTED, REPLICA_CEILING, REPLICA_FLOOR
+from acceptance.tables import BURST_UNITS, CEILING, FLOOR, GRANTED, REPLICA_CEILING, REPLICA_FLOOR
 
 _STRING: Final = dynamodb.AttributeType.STRING
 
@@ -27,6 +27,13 @@ def bare(stack: cdk.Stack) -> None:
     """A table that nothing manages, of one unit of reads."""
     key = dynamodb.Attribute(name="id", type=_STRING)
     dynamodb.Table(stack, "Bare", partition_key=key, read_capacity=1, write_capacity=int(_context(stack, "units")))
+
+
+def burst(stack: cdk.Stack) -> None:
+    """Tables that nothing manages, for reads."""
+    key = dynamodb.Attribute(name="id", type=_STRING)
+    for units in BURST_UNITS:
+        dynamodb.Table(stack, f"Units{units}", partition_key=key, read_capacity=units, write_capacity=1)
 
 
 def windows(stack: cdk.Stack) -> None:
@@ -118,6 +125,7 @@ STACKS: Final[dict[str, Callable[[cdk.Stack], None]]] = {
     "Raises": bare,
     "IndexBuild": bare,
     "Replicas": replicas,
+    "Burst": burst,
     "Windows": windows,
     "StackOrder": windows,
     "Surge": surge,

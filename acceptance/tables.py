@@ -19,6 +19,8 @@ from highwater.core.names import TargetName
 FLOOR, CEILING, GRANTED = 10, 200, 60
 # The same of a global table, in each of its regions
 REPLICA_FLOOR, REPLICA_CEILING = 7, 30
+# The read units of the tables whose burst capacity is measured
+BURST_UNITS: Final = (25, 100, 400)
 # Of real time: a local cloud's deploy is quick, and in an account CloudFormation's calls have the same rates
 _LOOKS_EVERY_SECONDS: Final = {True: 1.0, False: 0.005}
 
