@@ -31,6 +31,7 @@ CONTEXT = {
     "key": "id",
     "elsewhere": "us-east-1",
     "broken": "no",
+    "index": "yes",
     "units": "10",
 }
 
