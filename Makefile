@@ -114,7 +114,7 @@ fuzz: setup #+ Changed templates, traffic, price lists, command lines and reques
 		HIGHWATER_FUZZ_RUNS=400 HIGHWATER_FUZZ_SEED=$$seed $(BIN)/python -m pytest -q --numprocesses 2 --timeout 3600 tests/fuzz
 
 .PHONY: acceptance
-acceptance: setup ## Deploy small tables, check and measure what is promised, delete everything: on a local cloud (offline, free; four minutes), or in an account with PROFILE, ACCOUNT; REGION, PARTS, MOST_USD, COST=yes, CLEAN=yes
+acceptance: setup ## Deploy small tables, check and measure what is promised, delete everything: on a local cloud (offline, free; eight minutes), or in an account with PROFILE, ACCOUNT; REGION, PARTS, MOST_USD, COST=yes, CLEAN=yes
 	@$(BIN)/python -m acceptance $(if $(PROFILE),--profile '$(PROFILE)') $(if $(ACCOUNT),--account '$(ACCOUNT)') \
 		$(if $(REGION),--region '$(REGION)') $(if $(PARTS),--parts '$(PARTS)') $(if $(MOST_USD),--most-usd '$(MOST_USD)') \
 		$(if $(filter-out no,$(COST)),--cost) $(if $(filter-out no,$(CLEAN)),--clean)

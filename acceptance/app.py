@@ -18,7 +18,17 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 
 import cdk_highwater as hw
-from acceptance.tables import CEILING, FLOOR, GRANTED, REPLICA_CEILING, REPLICA_FLOOR
+from acceptance.tables import (
+    BURST_UNITS,
+    CEILING,
+    FLOOR,
+    GRANTED,
+    INDEX,
+    INDEX_KEY,
+    INDEX_UNITS,
+    REPLICA_CEILING,
+    REPLICA_FLOOR,
+)
 
 _STRING: Final = dynamodb.AttributeType.STRING
 
@@ -27,6 +37,28 @@ def bare(stack: cdk.Stack) -> None:
     """A table that nothing manages, of one unit of reads."""
     key = dynamodb.Attribute(name="id", type=_STRING)
     dynamodb.Table(stack, "Bare", partition_key=key, read_capacity=1, write_capacity=int(_context(stack, "units")))
+
+
+def failed_index(stack: cdk.Stack) -> None:
+    """A table that nothing manages; with its index comes a resource that fails."""
+    key = dynamodb.Attribute(name="id", type=_STRING)
+    units = int(_context(stack, "units"))
+    table = dynamodb.Table(stack, "Orders", partition_key=key, read_capacity=1, write_capacity=units)
+    if _context(stack, "index") == "yes":
+        table.add_global_secondary_index(
+            index_name=INDEX,
+            partition_key=dynamodb.Attribute(name=INDEX_KEY, type=_STRING),
+            read_capacity=1,
+            write_capacity=INDEX_UNITS,
+        )
+        _break(stack, table)
+
+
+def burst(stack: cdk.Stack) -> None:
+    """Tables that nothing manages, for reads."""
+    key = dynamodb.Attribute(name="id", type=_STRING)
+    for units in BURST_UNITS:
+        dynamodb.Table(stack, f"Units{units}", partition_key=key, read_capacity=units, write_capacity=1)
 
 
 def windows(stack: cdk.Stack) -> None:
@@ -81,12 +113,14 @@ def pulses(stack: cdk.Stack) -> None:
     coordinator.grant_pulse(_caller(stack, coordinator), tables=[pulsed])
 
 
-# the worker of the third seat fails until somebody has mended that
+# the worker of the third seat fails until somebody has mended that; the planner notes what Lambda's runtime is
 _WORKER: Final = """
-import os, boto3
+import os, platform, boto3
 table = boto3.resource("dynamodb").Table(os.environ["TABLE"])
 def handler(event, context):
     if "seat" not in event:
+        versions = f"Python {platform.python_version()}, boto3 {boto3.__version__}"
+        table.put_item(Item={"id": "runtime", "versions": versions})
         return {"job": event["job"], "seats": [0, 1, 2]}
     key = {"id": f"seat-{event['seat']}"}
     table.update_item(Key=key, UpdateExpression="ADD runs :one", ExpressionAttributeValues={":one": 1})
@@ -103,7 +137,8 @@ def fleet(stack: cdk.Stack) -> None:
     worker = lambda_.Function(
         stack,
         "Worker",
-        runtime=lambda_.Runtime.PYTHON_3_12,
+        # that of Highwater's own functions
+        runtime=lambda_.Runtime.PYTHON_3_14,
         handler="index.handler",
         code=lambda_.Code.from_inline(_WORKER),
         environment={"TABLE": table.table_name},
@@ -117,7 +152,9 @@ def fleet(stack: cdk.Stack) -> None:
 STACKS: Final[dict[str, Callable[[cdk.Stack], None]]] = {
     "Raises": bare,
     "IndexBuild": bare,
+    "FailedIndex": failed_index,
     "Replicas": replicas,
+    "Burst": burst,
     "Windows": windows,
     "StackOrder": windows,
     "Surge": surge,
@@ -156,7 +193,7 @@ def _table(
     )
 
 
-def _break(stack: cdk.Stack, table: hw.HighWaterTable) -> None:
+def _break(stack: cdk.Stack, table: dynamodb.Table) -> None:
     # a maximum below the minimum is refused when the deploy comes to it: after the targets, before the floors
     broken = autoscaling.CfnScalableTarget(
         stack,

@@ -34,25 +34,29 @@ def clock_hours(minutes: int) -> int:
 
 
 def cost_of(part: Part, prices: Prices) -> float:
-    """The highest cost of a part's capacity in USD: all of its units, in every hour, at the price of writes."""
-    return part.units * clock_hours(part.minutes) * prices.throughput().write_unit_hour
+    """The highest cost of a part's capacity in USD: all in every hour, its units at the price of writes."""
+    price = prices.throughput()
+    hourly = part.units * price.write_unit_hour + part.read_units * price.read_unit_hour
+    return hourly * clock_hours(part.minutes)
 
 
 def tell_cost(console: Console, parts: Sequence[Part], region: str) -> float:
     """Print what each part can cost at most in *region*; return the sum in USD."""
     prices = load_prices(region)
-    numbers = (Column(name, justify="right") for name in ("minutes", "units", "hours", "USD"))
+    numbers = (Column(name, justify="right") for name in ("minutes", "units", "read units", "hours", "USD"))
     view = Table("part", "what it does", *numbers, title=f"At most, in {region}", title_justify="left")
     for part in parts:
         usd = f"{cost_of(part, prices):.2f}"
-        view.add_row(part.name, part.title, str(part.minutes), str(part.units), str(clock_hours(part.minutes)), usd)
+        counts = (part.minutes, part.units, part.read_units or "", clock_hours(part.minutes))
+        view.add_row(part.name, part.title, *map(str, counts), usd)
     total = SMALL_THINGS_USD + sum(cost_of(part, prices) for part in parts)
     minutes = str(sum(part.minutes for part in parts))
-    view.add_row("all", "with what other services cost", minutes, "", "", f"{total:.2f}")
+    view.add_row("all", "with what other services cost", minutes, "", "", "", f"{total:.2f}")
     console.print(view)
     console.print(
         "Each part deletes what it made, and is ended if it takes half as long again as it should. All units that it "
-        "may provision are counted, at the price of writes, for every clock hour that it can touch. Prices of "
+        "may provision are counted, at the price of writes unless they are listed as read units, for every clock hour "
+        f"that it can touch. Prices of "
         f"{prices.dated}, without taxes.",
         highlight=False,
     )

@@ -22,10 +22,23 @@ _TOLERANCE: Final = 0.02
 _MOST_BEHIND_SECONDS: Final = 10
 
 
-def writes(levels: Sequence[tuple[int, int]], start: datetime) -> Traffic:
-    """Writes from *start* on, in levels: minutes, and writes a second."""
+Levels = Sequence[tuple[int, float]]
+"""How many minutes at how many units a second, one after the other."""
+
+
+def writes(levels: Levels, start: datetime) -> Traffic:
+    """Writes from *start* on."""
+    return _traffic(levels, start, Dimension.WRITE)
+
+
+def reads(levels: Levels, start: datetime) -> Traffic:
+    """Strongly consistent reads of keys without items, one unit each, from *start* on."""
+    return _traffic(levels, start, Dimension.READ)
+
+
+def _traffic(levels: Levels, start: datetime, dimension: Dimension) -> Traffic:
     counts = [rate * 60.0 for minutes, rate in levels for _ in range(minutes)]
-    return Traffic.from_counts("writes", {Stream(None, Dimension.WRITE): counts}, bin_seconds=60, start=start)
+    return Traffic.from_counts(dimension.value, {Stream(None, dimension): counts}, bin_seconds=60, start=start)
 
 
 def whole_minute(after: datetime) -> datetime:
@@ -33,20 +46,28 @@ def whole_minute(after: datetime) -> datetime:
     return after.replace(second=0, microsecond=0) + MINUTE
 
 
-def load_of(stage: Stage, table: str, traffic: Traffic, *, prepare: Callable[[Any], None] | None = None) -> Load:
-    """Traffic to a table that goes on where AWS fails to answer a request."""
-    rate = _REQUESTS_PER_SECOND[stage.place.is_real]
+def load_of(
+    stage: Stage,
+    table: str,
+    traffic: Traffic,
+    *,
+    prepare: Callable[[Any], None] | None = None,
+    requests_per_second: int | None = None,
+) -> Load:
+    """Traffic to a table that goes on where AWS fails to answer a request; throttled requests are not tried again."""
+    rate = requests_per_second or _REQUESTS_PER_SECOND[stage.place.is_real]
     return Load(stage.place, table, traffic, requests_per_second=rate, prepare=prepare, **_SENDING)
 
 
-def check_sent(stage: Stage, report: LoadReport, levels: Sequence[tuple[int, int]], to: str) -> None:
+def check_sent(stage: Stage, report: LoadReport, levels: Levels, to: str) -> None:
     """Check that all was sent, and in time: otherwise what was measured beside it means nothing."""
     asked = sum(minutes * rate * 60 for minutes, rate in levels)
-    sent, behind = report.total(Dimension.WRITE, "asked"), report.most_behind_seconds
+    sent = sum(report.total(dimension, "asked") for dimension in report.minutes)
+    behind = report.most_behind_seconds
     ended = f"; ended by: {report.failure}" if report.failure else ""
     stage.check(
         f"units that the load generator sent to {to}",
-        f"{asked:,} and no request late by {_MOST_BEHIND_SECONDS} s",
+        f"{asked:,.0f} and no request late by {_MOST_BEHIND_SECONDS} s",
         f"{sent:,.0f}, the latest request {behind:.0f} s late{ended}",
         holds=not ended and abs(sent - asked) <= asked * _TOLERANCE and behind <= _MOST_BEHIND_SECONDS,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,8 +19,14 @@ from highwater.core.names import TargetName
 FLOOR, CEILING, GRANTED = 10, 200, 60
 # The same of a global table, in each of its regions
 REPLICA_FLOOR, REPLICA_CEILING = 7, 30
+# An index, its key, and its units of writes
+INDEX, INDEX_KEY, INDEX_UNITS = "by-visitor", "visitor", 5
+# The read units of the tables whose burst capacity is measured
+BURST_UNITS: Final = (25, 100, 400)
 # Of real time: a local cloud's deploy is quick, and in an account CloudFormation's calls have the same rates
 _LOOKS_EVERY_SECONDS: Final = {True: 1.0, False: 0.005}
+# The same; a change takes auto scaling half a minute, so that one is under way for most of the time
+_RAISES_EVERY_SECONDS: Final = {True: 15.0, False: 0.5}
 
 
 def read_units(place: Place, name: TargetName) -> int:
@@ -58,6 +64,29 @@ def read_resource(place: Place, table: str, index: str | None) -> dict[str, Any]
     described: dict[str, Any] = place.client("dynamodb").describe_table(TableName=table)["Table"]
     indexes = described.get("GlobalSecondaryIndexes", ())
     return described if index is None else next(each for each in indexes if each["IndexName"] == index)
+
+
+@contextmanager
+def raising(place: Place, name: TargetName, floors: Sequence[int], ceiling: int) -> Iterator[list[str]]:
+    """Raise the floor again and again while a block runs, as a scaler in a surge does; yield what each raise met."""
+    is_over, met = threading.Event(), list[str]()
+
+    def raise_on() -> None:
+        for floor in floors:
+            try:
+                register(place, name, floor, ceiling)
+                met.append("accepted")
+            except ClientError as refused:
+                met.append(str(refused.response["Error"]["Code"]))
+            if is_over.wait(_RAISES_EVERY_SECONDS[place.is_real]):
+                return
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(raise_on)
+        try:
+            yield met
+        finally:
+            is_over.set()
 
 
 @dataclass(slots=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from acceptance.parts.bursts import burst
 from acceptance.parts.functions import boosts, fleet, pulses, surge
-from acceptance.parts.raises import index_build, raises, replicas
+from acceptance.parts.indexes import failed_index, index_build
+from acceptance.parts.raises import raises, replicas
 from acceptance.parts.windows import stack_order, windows
 from acceptance.stage import Part
 from highwater.core import HighwaterError
 
-PARTS: Final = (windows, stack_order, raises, index_build, replicas, boosts, pulses, surge, fleet)
+PARTS: Final = (windows, stack_order, raises, index_build, failed_index, replicas, burst, boosts, pulses, surge, fleet)
 
 
 def choose(names: str) -> tuple[Part, ...]:

@@ -7,15 +7,19 @@ from collections import Counter
 from datetime import datetime, timedelta
 from typing import Final
 
+from rich.markup import escape
+
 from acceptance.cdk import CdkError
 from acceptance.stage import MINUTE, Stage, part
-from acceptance.tables import FLOOR, LowestFloor, read_bounds, read_floor, read_units
+from acceptance.tables import FLOOR, LowestFloor, raising, read_bounds, read_floor, read_units
 from highwater.core.names import TargetName
 
 # The first deploy must have ended when the window opens, and the second one while it is open
 _OPENS_AFTER, _IS_OPEN_FOR = 15 * MINUTE, 20 * MINUTE
 _OPEN_FLOOR, _LATER_FLOOR = 40, 45
 _CEILING, _LATER_CEILING = 50, 60
+# The ceiling of a deploy beside which the floor is raised
+_BUSY_CEILING: Final = 70
 _READ_UNITS: Final = 5
 # How late scheduled actions ran (recorded: radkawar/stackd 9dc356f, applicationautoscaling/activity_lifecycle, 2026-09)
 _LATE_SECONDS: Final = "4 to 64"
@@ -34,7 +38,7 @@ def _context(opens: datetime, closes: datetime, floor: int, ceiling: int, tables
     return times | capacity | {"tables": tables, "key": "id", "broken": "no"}
 
 
-@part(minutes=55, units=_READ_UNITS + _LATER_CEILING)
+@part(minutes=55, units=_READ_UNITS + _BUSY_CEILING)
 def windows(stage: Stage) -> None:
     """A window opens, survives a deploy, a revert of drift is healed, and it closes."""
     stage.measure("scaling_role_before", _scaling_role(stage), assumed="the first registration creates it")
@@ -51,6 +55,7 @@ def windows(stage: Stage) -> None:
     later = _context(opens, closes, _LATER_FLOOR, _LATER_CEILING)
     _deploy_while_open(stage, name, later)
     _revert_drift(stage, name, later)
+    _deploy_while_raised(stage, name, later | {"ceiling": str(_BUSY_CEILING)})
     stage.wait_until(closes, "the window closes")
     closing = stage.settle("floor after the window", FLOOR, read_floor, name, _SOON)
     stage.measure("window_close_seconds", closing, assumed=_LATE_SECONDS)
@@ -76,6 +81,18 @@ def _revert_drift(stage: Stage, name: TargetName, context: dict[str, str]) -> No
     stage.deploy("Windows", context | {"highwater:setFloors": f"{stage.now():%H:%M:%S}"})
     bounds = (_LATER_FLOOR, _LATER_CEILING)
     stage.settle("bounds after a deploy that sets floors again", bounds, read_bounds, name)
+
+
+def _deploy_while_raised(stage: Stage, name: TargetName, context: dict[str, str]) -> None:
+    """Deploy another ceiling while the floor is raised, as a scaler does in a surge."""
+    with raising(stage.place, name, range(_LATER_FLOOR + 1, _BUSY_CEILING), _BUSY_CEILING) as met:
+        try:
+            stage.deploy("Windows", context)
+        except CdkError as error:
+            stage.tell(f"the deploy failed: {escape(str(error))}")
+    counts = ", ".join(f"{count} {answer}" for answer, count in sorted(Counter(met).items()))
+    stage.measure("busy_deploy_raises", counts, assumed="all accepted, or ConcurrentUpdateException")
+    stage.measure("busy_deploy_stack", stage.cdk.status("Windows"), assumed="UPDATE_COMPLETE")
 
 
 def _scaling_role(stage: Stage) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -30,6 +31,7 @@ CONTEXT = {
     "key": "id",
     "elsewhere": "us-east-1",
     "broken": "no",
+    "index": "yes",
     "units": "10",
 }
 
@@ -42,6 +44,12 @@ def test_part_is_ended_after_half_as_long_again_and_counted_for_every_clock_hour
 
 def test_all_units_count_at_the_price_of_writes() -> None:
     assert cost_of(LARGE, PRICES) == pytest.approx(9_000 * 2 * PRICES.throughput().write_unit_hour)
+
+
+def test_read_units_count_at_the_price_of_reads() -> None:
+    part = replace(LARGE, read_units=7_000)
+    price = PRICES.throughput()
+    assert cost_of(part, PRICES) == pytest.approx(2 * (9_000 * price.write_unit_hour + 7_000 * price.read_unit_hour))
 
 
 def test_cost_is_told_at_prices_of_the_region_that_was_asked_for() -> None:
@@ -79,7 +87,7 @@ def test_stack_cannot_provision_more_than_its_part_says_and_raises_no_mark(stack
     for world in of_type("AWS::DynamoDB::GlobalTable"):
         writes = world["WriteProvisionedThroughputSettings"]["WriteCapacityAutoScalingSettings"]["MaxCapacity"]
         replicated += len(world["Replicas"]) * (1 + writes)
-    assert 0 < ceilings + bare + replicated <= part.units
+    assert 0 < ceilings + bare + replicated <= part.units + part.read_units
     assert of_type("Custom::HighwaterMarks") == []
 
 

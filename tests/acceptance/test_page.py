@@ -33,13 +33,13 @@ def test_page_says_what_all_parts_cost() -> None:
 def test_page_explains_what_is_measured() -> None:
     sources = "".join(path.read_text() for path in (ROOT / "acceptance" / "parts").glob("*.py"))
     measured = re.findall(r"stage\.measure\(\s*f?\"([\w{}]+)\"", sources) + re.findall(r'"(\w+_calls)"', sources)
-    made = {"{kind}": ("quiet", "loaded", "native", "scaled")}
+    made = {"{kind}": ("quiet", "loaded", "native", "scaled"), "{units}": ("25", "100", "400")}
     table = PAGE.split("## What it measures")[1]
     named = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.+?`.*?) \|", table, re.MULTILINE)))
     for name in measured:
-        kinds = [name.replace("{kind}", kind) for kind in made["{kind}"]]
+        kinds = [name.replace(place, kind) for place, kinds in made.items() if place in name for kind in kinds]
         assert name in named or any(kind in named for kind in kinds), name
-    patterns = [re.compile(name.replace("{kind}", "\\w+")) for name in measured]
+    patterns = [re.compile(re.sub(r"{\w+}", r"\\w+", name)) for name in measured]
     assert [name for name in named if not any(pattern.fullmatch(name) for pattern in patterns)] == []
     assert len(measured) > 20
 
