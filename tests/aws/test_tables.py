@@ -129,7 +129,9 @@ def test_see_table_when_it_stands_tells_capacities_marks_and_decreases_by_index(
     assert used.used_on(lowered) == 1
     assert used.last is not None
     assert abs(used.last - lowered) < timedelta(seconds=5)
-    assert replace(seen, budgets={}) == DescribedTable(
+    assert seen.created is not None
+    assert abs(seen.created - bench.cloud.status().now) < timedelta(hours=1)
+    assert replace(seen, budgets={}, created=None) == DescribedTable(
         arn=f"arn:aws:dynamodb:us-east-1:000000000000:table/{name}",
         is_active=True,
         capacities={None: HOME, "by_status": Units(3, 4)},

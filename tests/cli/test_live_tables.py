@@ -43,9 +43,7 @@ def test_explain_tells_plan_relief_demand_and_what_comes_next(stage: Stage, high
         "  the live floor is 88, 76 of it relief; the live ceiling 400",
         "  high-water mark: 88 units/s, below the 333 of the plan: deploy again",
     ]
-    assert write[6] == (
-        "  demand asks for 70: peak of 49 units/s in the last 15 minutes at 70 %, headroom after 1 jump"
-    )
+    assert write[6] == ("  demand asks for 70: peak of 49 units/s in the last 7 minutes at 70 %, headroom after 1 jump")
     assert "  the scaler's next run sets 70 instead of 88" in write
     assert write[-2] == "  decreases today: 0, 4 left at any time, then one an hour"
     assert write[-1].startswith("  next change by the plan: ")

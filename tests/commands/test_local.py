@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import signal
 import sys
 from collections.abc import Iterator
@@ -169,7 +170,11 @@ def test_port_in_use_is_refused(highwater: Command) -> None:
 
 def test_up_after_a_killed_process_cleans_up_and_starts(highwater: Command) -> None:
     first = json.loads(highwater("local", "up", "--port", str(free_port()), "--json").stdout)
+    ended = os.pidfd_open(first["pid"])
     os.killpg(first["pid"], signal.SIGKILL)
+    # the descriptor can be read once the process has ended
+    select.select([ended], [], [])
+    os.close(ended)
     again = highwater("local", "up", "--port", str(free_port()), "--json")
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["pid"] != first["pid"]
