@@ -59,6 +59,7 @@ ALLOWED = re.compile(r"[\w\s+\-=._:/@]*")
         pytest.param("ValidationException", "neither is allowed", TableRefusedError, id="invalid"),
         pytest.param("RequestLimitExceeded", "Throughput exceeds the limit", TableBusyError, id="request-limit"),
         pytest.param("SomethingNew", "try later", TableBusyError, id="any-5xx"),
+        pytest.param("TooManyUpdates", "too many updates", TableBusyError, id="two deploys write one parameter"),
         pytest.param(
             "ValidationException",
             "The provisioned throughput for the table will not change.",
@@ -129,7 +130,8 @@ def test_see_table_when_it_stands_tells_capacities_marks_and_decreases_by_index(
     assert used.used_on(lowered) == 1
     assert used.last is not None
     assert abs(used.last - lowered) < timedelta(seconds=5)
-    assert replace(seen, budgets={}) == DescribedTable(
+    assert seen.created is not None
+    assert replace(seen, budgets={}, created=None) == DescribedTable(
         arn=f"arn:aws:dynamodb:us-east-1:000000000000:table/{name}",
         is_active=True,
         capacities={None: HOME, "by_status": Units(3, 4)},
