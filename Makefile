@@ -61,15 +61,26 @@ test-node: setup #+ The tests of deploys with a Node of the npm package `node`, 
 	@export PATH="$(CURDIR)/build/node-$(NODE)/node_modules/.bin:$$PATH" && echo "Node $$(node --version)" && \
 		$(PYTEST) --numprocesses 2 -m cloud tests/deploys/test_deploys.py $(ARGS)
 
+# of hypothesis, which is compiled, the wheel for Pyodide that has the same version, and its hash in the lock
+WHEEL = awk '/^hypothesis==/ {found = 1} found {print} found && !/\\$$/ {exit}' requirements-dev.txt
+.PHONY: test-lambda-python
+test-lambda-python: setup #+ The tests of the core in the Python that Lambda runs, by Pyodide (offline once Hypothesis for it is fetched into build/, free; two minutes). ARGS="-k window"
+	@mkdir -p build && $(WHEEL) > build/wasm.txt
+	@test -d build/python-3.14/hypothesis || $(BIN)/pip install --quiet --require-hashes --no-deps --only-binary :all: \
+		--platform pyemscripten_2026_0_wasm32 --python-version 3.14 --implementation cp --abi cp314 \
+		--target build/python-3.14 --requirement build/wasm.txt
+	@$(BIN)/python -m tests.pyodide $(ARGS)
+
 .PHONY: test-engines
 test-engines: setup #+ The same job by plain processes, Dask and PySpark, which are installed into build/engines (offline once they are, free; needs Java; two minutes)
 	@test -d build/engines/pyspark || $(BIN)/pip install --quiet --target build/engines distributed pyspark
 	@PYTHONPATH=$(CURDIR)/build/engines $(PYTEST) --numprocesses 0 -m cloud tests/local/test_job_engines.py $(ARGS)
 
 .PHONY: nightly
-nightly: setup #+ Laws with all of their examples and new seeds, long sequences, faults, fuzz, mutants (offline, free; hours)
+nightly: setup #+ Laws with all of their examples and new seeds, long sequences, faults, fuzz, mutants, the core in the Python of Lambda (offline, free; hours)
 	@HIGHWATER_EXAMPLES=nightly $(BIN)/python -m pytest --numprocesses auto -m "not cloud" tests/core tests/examples tests/handlers tests/services tests/simulation
 	@$(BIN)/python -m pytest --numprocesses auto benchmarks/tests
+	@$(MAKE) --no-print-directory test-lambda-python
 	@$(MAKE) --no-print-directory sequences
 	@$(MAKE) --no-print-directory faults
 	@$(MAKE) --no-print-directory fuzz
@@ -181,6 +192,6 @@ $(LOCAL_READY): requirements-local.txt lambda_src/pyproject.toml lab_src/pyproje
 
 $(NODE_READY): package.json package-lock.json
 	@node -e 'if (+process.versions.node.split(".")[0] < 20) { console.error("make: Node 22 or newer is needed (20 works), got " + process.version); process.exit(1) }'
-	@echo "setting up node_modules: the CDK CLI, and an SDK for tests"
+	@echo "setting up node_modules: the CDK CLI, and an SDK and versions of Python for tests"
 	@npm ci --silent --no-audit --no-fund
 	@touch $@

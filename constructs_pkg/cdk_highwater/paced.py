@@ -44,19 +44,26 @@ _MEMORY_MIB = 512
 _BUCKET = "an S3 bucket", "give its construct; an existing one is s3.Bucket.from_bucket_name(...)"
 # a stopped job is looked at so often
 _REST_SECONDS = 300
-# A worker that Lambda has no room for comes back for as long as the others work. One that is lost, or fails in its own
-# code, is called again four times, and then the execution fails: what is done stays recorded.
-_RETRIES = [
-    {
-        "ErrorEquals": ["Lambda.TooManyRequestsException", "Lambda.ServiceException", "Lambda.SdkClientException"],
-        "IntervalSeconds": 5,
-        "BackoffRate": 2,
-        "MaxDelaySeconds": 60,
-        "MaxAttempts": 10_000,
-        "JitterStrategy": "FULL",
-    },
-    {"ErrorEquals": ["States.ALL"], "IntervalSeconds": 5, "BackoffRate": 2, "MaxDelaySeconds": 60, "MaxAttempts": 4},
-]
+# A worker that Lambda has no room for, or that Lambda fails to run, comes back for as long as the others work (AWS Step
+# Functions Developer Guide, "Handle transient Lambda service exceptions", read 2026-11). One that is lost, or fails in
+# its own code or because a service does not answer, is called again for a quarter of an hour, and then the execution
+# fails: what is done stays recorded. The start, which fails at a wrong input for the most part, gets a minute.
+_TRANSIENT = (
+    "TooManyRequestsException",
+    "ServiceException",
+    "AWSLambdaException",
+    "SdkClientException",
+    "ClientExecutionTimeoutException",
+)
+_WAIT_FOR_LAMBDA = {
+    "ErrorEquals": [f"Lambda.{each}" for each in _TRANSIENT],
+    "IntervalSeconds": 5,
+    "BackoffRate": 2,
+    "MaxDelaySeconds": 60,
+    "MaxAttempts": 10_000,
+    "JitterStrategy": "FULL",
+}
+_FAILURES = {"ErrorEquals": ["States.ALL"], "IntervalSeconds": 5, "BackoffRate": 2, "MaxDelaySeconds": 300}
 
 
 class PacedJob(Construct):
@@ -120,9 +127,13 @@ class PacedJob(Construct):
     def _make_machine(self, function: str, kind: str, each: dict[str, Any], start: dict[str, Any]) -> sfn.StateMachine:
         """Create the state machine: it asks *function* with *start*, and then with *each* for each of the seats."""
         job: dict[str, Any] = {"job.$": f"States.Format('{self.job_prefix}{{}}', $$.Execution.Name)"}
-        ask: dict[str, Any] = {"Type": "Task", "Resource": function, "Retry": _RETRIES}
+
+        def ask(attempts: int) -> dict[str, Any]:
+            retries = [_WAIT_FOR_LAMBDA, {**_FAILURES, "MaxAttempts": attempts}]
+            return {"Type": "Task", "Resource": function, "Retry": retries}
+
         work = {
-            "Work": {**ask, "Next": "IsDone"},
+            "Work": {**ask(8), "Next": "IsDone"},
             "IsDone": {
                 "Type": "Choice",
                 "Choices": [
@@ -135,7 +146,7 @@ class PacedJob(Construct):
             "Done": {"Type": "Succeed"},
         }
         states = {
-            "Start": {**ask, "Parameters": {**job, **each, **start}, "Next": _MAP},
+            "Start": {**ask(4), "Parameters": {**job, **each, **start}, "Next": _MAP},
             _MAP: {
                 "Type": "Map",
                 # in the ARNs of the workers' executions

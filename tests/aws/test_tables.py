@@ -59,6 +59,7 @@ ALLOWED = re.compile(r"[\w\s+\-=._:/@]*")
         pytest.param("ValidationException", "neither is allowed", TableRefusedError, id="invalid"),
         pytest.param("RequestLimitExceeded", "Throughput exceeds the limit", TableBusyError, id="request-limit"),
         pytest.param("SomethingNew", "try later", TableBusyError, id="any-5xx"),
+        pytest.param("TooManyUpdates", "too many updates", TableBusyError, id="two deploys write one parameter"),
         pytest.param(
             "ValidationException",
             "The provisioned throughput for the table will not change.",

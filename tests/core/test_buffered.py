@@ -79,8 +79,8 @@ def test_body_that_can_never_be_written_is_poison_with_its_reason(body: str, why
     assert read_action(_message(body), ("pk",), "v") == Poison(_message(body), why)
 
 
-def test_body_that_is_nested_beyond_pythons_limit_is_poison() -> None:
-    read = read_action(_message("[" * 200_000), ("pk",), None)
+def test_body_that_is_nested_without_end_is_poison() -> None:
+    read = read_action(_message("[" * 20_000 + "]" * 20_000), ("pk",), None)
     assert isinstance(read, Poison)
     assert read.why == "body: is nested too deeply; send one action as JSON"
 

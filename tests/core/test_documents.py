@@ -43,16 +43,23 @@ def test_nothing_but_one_error_comes_out(text: str | bytes, has_decimals: bool) 
         ("-Infinity", "syntax", "is not JSON (-Infinity is not a number of JSON)"),
         (None, "syntax", "is not JSON (got None)"),
         (b"\xff", "syntax", "is not JSON ('utf-8' codec can't decode byte 0xff in position 0: invalid start byte)"),
-        ("[" * 200_000, "depth", "is nested too deeply"),
+        ("[" * 201 + "]" * 201, "depth", "is nested too deeply"),
+        ('{"a":' * 20_000 + "[]" + "}" * 20_000, "depth", "is nested too deeply"),
         (HUGE, "number", f"has a number that cannot be read: {HUGE}"),
         (f"1e{'9' * 5_000}", "number", f"has a number that cannot be read: 1e{'9' * 58}"),
     ],
-    ids=["empty", "NaN", "infinity", "none", "bytes", "deep", "huge", "long"],
+    ids=["empty", "NaN", "infinity", "none", "bytes", "deep", "very deep", "huge", "long"],
 )
 def test_error_says_what_is_wrong(text: object, problem: str, why: str) -> None:
     with pytest.raises(DocumentError) as refused:
         read_document(text, has_decimals=True)
     assert (refused.value.problem, str(refused.value)) == (problem, why)
+
+
+def test_limit_of_levels_is_the_same_in_all_versions_of_python() -> None:
+    """Some read tens of thousands of levels, which what reads the document then cannot descend."""
+    assert read_document("[" * 200 + "]" * 200) is not None
+    assert read_document("[" + "[], " * 500 + "[]]") == [[]] * 501
 
 
 def test_fractions_keep_their_digits_if_they_are_to() -> None:

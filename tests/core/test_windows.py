@@ -243,7 +243,8 @@ def test_parse_local_of_what_is_no_local_time_raises_with_it(text: str) -> None:
 
 
 def test_parse_local_of_a_day_that_no_month_has_raises() -> None:
-    assert _raised(parse_local, "2027-02-30T05:00") == "day is out of range for month"
+    # in Python's words, which differ between its versions
+    assert _raised(parse_local, "2027-02-30T05:00").startswith("day ")
 
 
 UNITS = {"read_min": 11, "write_min": 22, "read_max": 33, "write_max": 44}

@@ -25,7 +25,7 @@ import highwater
 from cdk_highwater import BoostCoordinator, BoostTask, GlobalSecondaryIndex, ThrottleAwareScaler, Window
 from highwater import Boost, BoostRefusedError, CoordinatorClient
 from highwater_lab.local import LocalCloud
-from tests.cdk_cli import CdkCli, bootstrapped_cloud
+from tests.cdk_cli import ROOT, CdkCli, bootstrapped_cloud
 from tests.command import Command
 from tests.constructs.template_view import key, refused
 from tests.deploys.apps import managed_table, scaled, synthesize
@@ -254,6 +254,31 @@ def test_command_line_lists_logs_and_ends_boosts(stage: Stage) -> None:
     assert logged[0].endswith(f" release {answer['id']} by 000000000000:role/boosted-loader (root)")
     assert f" begin {answer['id']} by 000000000000:role/boosted-loader (root): table write 40 of 40 until " in logged[1]
     assert logged[1].endswith(": by hand")
+
+
+def test_commands_that_look_need_what_their_page_says(stage: Stage) -> None:
+    (text,) = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL)
+    policy = json.loads(text)
+    iam_client = stage.cloud.client("iam")
+
+    def looked(without: str, *command: str) -> str:
+        kept = [each for each in policy["Statement"] if not without or without not in each["Action"]]
+        document = json.dumps({**policy, "Statement": kept})
+        iam_client.put_role_policy(RoleName="boosted-nobody", PolicyName="looks", PolicyDocument=document)
+        stage.cloud.step(60)
+        done = stage.command("nobody")(*command)
+        return f"{done.returncode} {done.stdout}{done.stderr}"
+
+    for command, end in {
+        ("explain", "boosted-orders"): "0 boosted-orders, table read",
+        ("status",): "0 boosted-hot: 5 RCU and 17 WCU",
+        ("pulses", "boosted-orders"): "1 boosted-orders: nothing was reported",
+    }.items():
+        assert looked("", *command).startswith(end)
+    assert "cannot be described" in looked("dynamodb:DescribeTable", "status")
+    assert "cannot be read" in looked("dynamodb:Query", "pulses", "boosted-orders")
+    iam_client.delete_role_policy(RoleName="boosted-nobody", PolicyName="looks")
+    iam_client.close()
 
 
 def test_job_that_is_killed_holds_its_capacity_until_its_lease_ends(stage: Stage) -> None:

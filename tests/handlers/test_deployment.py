@@ -192,11 +192,7 @@ _UNREADABLE = "the plan cannot be read, so nothing is changed: "
             f"{_UNREADABLE}ValueError: plan has version 2, this code reads 1; deploy both again",
         ),
         (deployment.SCALED_TYPE, "[]", f"{_UNREADABLE}AttributeError: 'list' object has no attribute 'get'"),
-        (
-            deployment.SCALED_TYPE,
-            "[" * 100_000,
-            f"{_UNREADABLE}DocumentError: is nested too deeply",
-        ),
+        (deployment.SCALED_TYPE, "[" * 300 + "]" * 300, f"{_UNREADABLE}DocumentError: is nested too deeply"),
     ],
     ids=["no-table", "no-scaled-table", "version", "list", "deep"],
 )

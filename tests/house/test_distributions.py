@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.cdk_cli import ROOT
+from tests.pyodide import VERSIONS
 
 pytestmark = pytest.mark.xdist_group("distributions")
 
@@ -80,6 +81,15 @@ def test_metadata_leads_a_stranger_to_everything(wheels: dict[str, Path], packag
         assert link.startswith("https://"), link
         path = re.fullmatch(rf"{REPOSITORY}/(?:blob|tree)/main/([^#]+)(?:#.*)?", link)
         assert path is None or (ROOT / path[1]).exists(), link
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_classifiers_name_the_versions_of_python_that_tests_run_in(part: str) -> None:
+    """Of all packages the oldest that is allowed, of the functions' the others that have tests, too."""
+    project = tomllib.loads((ROOT / part / "pyproject.toml").read_text())["project"]
+    assert project["requires-python"] == ">=3.11"
+    versions = re.findall(r"Python :: (3\.\d+)", " ".join(project["classifiers"]))
+    assert versions == ["3.11", *(VERSIONS if part == "lambda_src" else ())]
 
 
 def test_version_of_the_cdk_is_the_same_everywhere() -> None:

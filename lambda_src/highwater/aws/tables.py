@@ -39,6 +39,8 @@ _BUSY = frozenset(
         "ServiceUnavailable",
         "Throttling",
         "ThrottlingException",
+        # of Systems Manager: another call writes the same parameter
+        "TooManyUpdates",
         "TooManyRequestsException",
     }
 )

@@ -15,6 +15,10 @@ from highwater.core.findings import shown
 
 Problem = Literal["syntax", "depth", "number"]
 _TOO_DEEP: Final = "is nested too deeply"
+# Deeper than any document of ours, and shallow enough to descend into by recursion. Python's own limit differs: 3.11
+# reads less than 1,000 levels, 3.14 as many as the stack has room for.
+_MOST_LEVELS: Final = 200
+_CONTAINERS: Final = (list, dict)
 _MOST_DIGITS: Final = 60
 
 
@@ -45,13 +49,30 @@ def read_document(text: object, *, has_decimals: bool = False) -> Any:
         raise DocumentError("syntax", f"is not JSON (got {shown(text)})")
     fraction = _decimal if has_decimals else None
     try:
-        return json.loads(text, parse_float=fraction, parse_constant=_refuse_constant)
+        document = json.loads(text, parse_float=fraction, parse_constant=_refuse_constant)
     except DocumentError:
         raise
     except RecursionError:
         raise DocumentError("depth", _TOO_DEEP) from None
     except (ValueError, ArithmeticError) as error:
         raise DocumentError("syntax", f"is not JSON ({' '.join(str(error).split())})") from None
+    if _has_levels_beyond(document, _MOST_LEVELS):
+        raise DocumentError("depth", _TOO_DEEP)
+    return document
+
+
+def _has_levels_beyond(document: Any, most: int) -> bool:
+    level = [document] if isinstance(document, _CONTAINERS) else []
+    for _ in range(most):
+        if not level:
+            break
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if isinstance(each, dict) else each)
+            if isinstance(inner, _CONTAINERS)
+        ]
+    return bool(level)
 
 
 def _decimal(text: str) -> Decimal:
