@@ -83,6 +83,7 @@ RULES: Final = (
     Rule("stages._JUMP_PERCENT", 250, _WITHOUT),
     Rule("stages._MOST_JUMPS", 10**9, _WITHOUT),
     Rule("stages._STEP_TIMES", 10**6),
+    Rule("stages._REFUSED_PERCENT", 100, _WITH),
     Rule("stages._LOWERED_TARGET_PERCENT", 10_000, _WITH),
     Rule("stages.is_expected_so_far", lambda *_: False, _WITH),
     Rule("stages.without_regular_spikes", lambda consumed, minutes: list(consumed[-minutes:]), _WITH),

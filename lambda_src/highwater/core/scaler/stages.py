@@ -56,6 +56,8 @@ _YESTERDAY_PERCENT: Final = 200
 # for a table that was idle so many units per second.
 _STEP_TIMES: Final = 20
 _LEAST_STEP_UNITS: Final = 1_000
+# Where requests are refused the bucket is empty, and what waits to be sent again comes on top of what is asked for.
+_REFUSED_PERCENT: Final = 150
 # What is lowered is not far below what the fleet asks for now, or it is raised again as soon as the bucket is empty.
 _LOWERED_TARGET_PERCENT: Final = 120
 # Consumption is missing once its newest datapoint is older than this; CloudWatch's are there after three minutes.
@@ -255,7 +257,7 @@ def meet_surge(answer: Answer, at: Facts) -> None:
     lasts = f"the burst bucket does not last {at.help_seconds(fleet)} s"
     why = "requests were refused" if fleet.is_refused else lasts
     sentence = f"the fleet asks for {fleet.rate:,} units/s and {why}"
-    answer.become(max(answer.units, -(-fleet.rate * 100 // _RAISED_TARGET_PERCENT)), LimitCode.BUCKET, sentence)
+    answer.become(max(answer.units, _raised_for(fleet, is_refused=fleet.is_refused)), LimitCode.BUCKET, sentence)
 
 
 def limit_step(answer: Answer, at: Facts) -> None:
@@ -285,7 +287,10 @@ def keep_what_lasts(answer: Answer, at: Facts) -> None:
     if fleet is None:
         return
     least = max(fleet.least_that_lasts(at.help_seconds(fleet)), fleet.least_rate * 100 // _LOWERED_TARGET_PERCENT)
-    least = min(at.state.capacity_units, fleet.rate if fleet.was_refused else least, at.step_units)
+    if fleet.was_refused or at.now.minute < LOWERED_FROM_MINUTE:
+        # what was raised a moment ago stays, so that a floor does not fall and rise with each slot
+        least = max(least, _raised_for(fleet, is_refused=fleet.was_refused))
+    least = min(at.state.capacity_units, least, at.step_units)
     sentence = f"with less, the burst bucket would not outlast the {fleet.rate:,} units/s that the fleet asks for"
     answer.become(max(answer.units, least), LimitCode.BUCKET, sentence)
 
@@ -443,6 +448,11 @@ def decide(
 def per_second(units_per_minute: int, percent: int = 100) -> int:
     """Capacity, in units per second, of which *units_per_minute* are so many percent."""
     return -(-units_per_minute * 100 // (60 * percent))
+
+
+def _raised_for(fleet: FleetDemand, *, is_refused: bool) -> int:
+    """Capacity for what the fleet asks for, with a little room; more where requests are refused."""
+    return -(-fleet.rate * (_REFUSED_PERCENT if is_refused else 100) // _RAISED_TARGET_PERCENT)
 
 
 def _capacity_for_peak(at: Facts, minutes: int, percent: int) -> tuple[int, str]:
