@@ -133,9 +133,8 @@ def fleet_demand(seen: Observation, *, capacity_units: int, last_increase: datet
     coverage = None if is_silent or found is None or found < LEAST_COVERAGE_PERCENT else min(found, 100)
     # one that tells of much more than there was is believed as far as CloudWatch bears it out
     asked = slots.asked_units(found if found is not None and found > MOST_TOLD_PERCENT else coverage or 100)
-    if (
-        coverage is not None
-    ):  # of a fleet that tells little, most is untold; then CloudWatch's minutes count as they are
+    # of a fleet that tells little, most is untold; then CloudWatch's minutes count as they are
+    if coverage is not None:
         _add_untold(asked, slots, seen)
     since = 0 if last_increase is None else -(-int(last_increase.astimezone(UTC).timestamp()) // SLOT_SECONDS)
     after = min(max(since - slots.first, 0), len(asked))
@@ -157,15 +156,16 @@ def fleet_demand(seen: Observation, *, capacity_units: int, last_increase: datet
     )
 
 
-def _rate_within_noise(asked: list[int], fresh: int) -> int:
+def _rate_within_noise(asked: list[int], first: int) -> int:
     """Return the rate to expect, in units per second: that of the higher of the last slots, reduced by usual noise.
 
     Where demand is noisy, the highest slot says little about the next minute: its peak is over at once, and the burst
     bucket serves it. Noise is how much each slot differs from the mean of itself and its two neighbours, in the ten
-    minutes before the slot *fresh*; a surge or a climb hardly counts as noise. The rate is at least the average of the
-    last minute, and the highest slot's own where there is too little to measure noise.
+    minutes before the slot *first*, the first that CloudWatch does not have; a surge or a climb hardly counts as noise.
+    The rate is at least the average of the last minute, and the highest slot's own where there is too little to measure
+    noise.
     """
-    highest, earlier = rate_of(asked), asked[max(0, fresh - _NOISE_SLOTS) : fresh]
+    highest, earlier = rate_of(asked), asked[max(0, first - _NOISE_SLOTS) : first]
     total = off = 0
     for before, units, after in zip(earlier, earlier[1:], earlier[2:], strict=False):
         near = before + units + after

@@ -37,7 +37,8 @@ from highwater.core.scaler.inputs import Observation, TargetState
 from highwater.core.scaler.settings import JUMP_MINUTES, LOWERED_FROM_MINUTE, Mode, ScalerSettings
 from highwater.core.tracking import NATIVE_TARGET_PERCENT
 
-# For how many minutes a peak counts: without pulses, where the table jumps often, and with pulses.
+# For how many minutes a peak counts: without pulses, where the table jumps often, and with pulses. Over as many as with
+# pulses the demand of a new table is averaged.
 _HOLD_MINUTES: Final = 30
 _HOUR_MINUTES: Final = 60
 _PULSED_HOLD_MINUTES: Final = 10
@@ -110,6 +111,28 @@ class Facts:
         """Whether requests were throttled in the last half hour: the bucket is emptier than it is believed to be."""
         return any(self.seen.throttled_units)
 
+    @cached_property
+    def missing_data(self) -> str | None:
+        """Why too little is known to lower anything, in a sentence; `None` where enough is.
+
+        CloudWatch now and then has no datapoint for an idle minute (recorded: radkawar/stackd 9dc356f,
+        testdata/aws/dynamodb/capacity_metrics, one of ten). Such a minute alone, between two that are known, hides
+        nothing that would last; two in a row, or more than a fifth of the minutes, may.
+        """
+        if not self.settings.mode.follows_demand:
+            return None
+        window = self.seen.known_units[-_HOLD_MINUTES:]
+        # the newest minutes may still be coming
+        settled = window[: -(MISSING_AFTER // _MINUTE)]
+        if self.seen.age(self.now) > MISSING_AFTER:
+            return "no fresh datapoint: nothing is lowered on missing data"
+        if self.seen.lacks_throttles:
+            return "throttles are likely, and CloudWatch did not report them"
+        has_gap = any(one is None and other is None for one, other in pairwise(settled))
+        if len(window) < _HOLD_MINUTES or has_gap or 5 * settled.count(None) > len(settled):
+            return f"datapoints are missing in the last {_HOLD_MINUTES} minutes"
+        return None
+
     def minutes_that_count(self, hold_minutes: int) -> int:
         """For how many minutes a peak counts: so many, and at least back to when the last hour's lowering began."""
         minute = self.now.minute
@@ -118,18 +141,21 @@ class Facts:
     def newest_demand(self, minutes: int) -> list[int | None]:
         """The demand of the last *minutes* that CloudWatch has, and of those after them that only pulses have."""
         pending = self.seen.pending_minutes
-        demand = demand_by_minute(self.seen, minutes + pending)
+        demand = self.demand[-(minutes + pending) :]
         told = self.fleet.minutes if self.fleet is not None and self.is_pulsed else ()
         return [*demand[: len(demand) - pending], *told]
 
-    def help_seconds(self, fleet: FleetDemand) -> int:
-        """How long it takes until a raise for what *fleet* asks for is there."""
-        return help_seconds(self.settings.mode, fleet.rate, self.state.mark_units)
+    @cached_property
+    def help_seconds(self) -> int:
+        """How long it takes until a raise for what the fleet asks for is there; of no meaning without a fleet."""
+        rate = 0 if self.fleet is None else self.fleet.rate
+        return help_seconds(self.settings.mode, rate, self.state.mark_units)
 
-    def bucket_lasts(self, fleet: FleetDemand) -> bool:
+    @cached_property
+    def bucket_lasts(self) -> bool:
         """Whether the burst bucket lasts until help is there, or what goes on is like what it served before."""
-        capacity = self.state.capacity_units
-        if fleet.lasts(capacity, self.help_seconds(fleet)):
+        fleet, capacity = self.fleet, self.state.capacity_units
+        if fleet is None or fleet.lasts(capacity, self.help_seconds):
             return True
         if fleet.was_refused or self.is_throttled:
             return False
@@ -252,9 +278,9 @@ def hold_busiest_minutes(answer: Answer, at: Facts) -> None:
 def meet_surge(answer: Answer, at: Facts) -> None:
     """Raise to what the fleet asks for now, where the burst bucket would not last until help is there."""
     fleet = at.fleet
-    if fleet is None or at.bucket_lasts(fleet):
+    if fleet is None or at.bucket_lasts:
         return
-    lasts = f"the burst bucket does not last {at.help_seconds(fleet)} s"
+    lasts = f"the burst bucket does not last {at.help_seconds} s"
     why = "requests were refused" if fleet.is_refused else lasts
     sentence = f"the fleet asks for {fleet.rate:,} units/s and {why}"
     answer.become(max(answer.units, _raised_for(fleet, is_refused=fleet.is_refused)), LimitCode.BUCKET, sentence)
@@ -273,7 +299,7 @@ def rest_on_bucket(answer: Answer, at: Facts) -> None:
     Less than the average would empty it in the end, and the raise that is then necessary is larger.
     """
     fleet = at.fleet
-    if fleet is None or not at.is_pulsed or at.is_throttled or not at.bucket_lasts(fleet):
+    if fleet is None or not at.is_pulsed or at.is_throttled or not at.bucket_lasts:
         return
     average = -(-sum(units or 0 for units in at.seen.known_units[-_HOUR_MINUTES:]) // (60 * _HOUR_MINUTES))
     not_above = max(at.state.capacity_units, at.state.current_without_boosts, average)
@@ -286,7 +312,7 @@ def keep_what_lasts(answer: Answer, at: Facts) -> None:
     fleet = at.fleet
     if fleet is None:
         return
-    least = max(fleet.least_that_lasts(at.help_seconds(fleet)), fleet.least_rate * 100 // _LOWERED_TARGET_PERCENT)
+    least = max(fleet.least_that_lasts(at.help_seconds), fleet.least_rate * 100 // _LOWERED_TARGET_PERCENT)
     if fleet.was_refused or at.now.minute < LOWERED_FROM_MINUTE:
         # what was raised a moment ago stays, so that a floor does not fall and rise with each slot
         least = max(least, _raised_for(fleet, is_refused=fleet.was_refused))
@@ -309,10 +335,9 @@ def regret(answer: Answer, at: Facts) -> None:
     if most is None or answer.units <= most:
         return
     fleet = at.fleet
-    if fleet is not None and not fleet.lasts(most, at.help_seconds(fleet)):
-        is_new = expected_drain(at.seen.known_units[:], fleet.minutes, most) is None
-        if is_new:
-            return
+    is_met = fleet is None or fleet.lasts(most, at.help_seconds)
+    if fleet is not None and not is_met and expected_drain(at.seen.known_units[:], fleet.minutes, most) is None:
+        return
     if at.now.minute < LOWERED_FROM_MINUTE:
         # an hour is billed at its highest value
         most = max(most, at.state.current_without_boosts)
@@ -335,9 +360,8 @@ def tolerate(answer: Answer, at: Facts) -> None:
 def keep_on_missing_data(answer: Answer, at: Facts) -> None:
     """Lower nothing without fresh data, as missing data is not zero."""
     current = at.state.current_without_boosts
-    missing = _missing_data(at)
-    if missing is not None and current > at.state.baseline:
-        answer.become(max(answer.units, current), LimitCode.MISSING_DATA, missing)
+    if at.missing_data is not None and current > at.state.baseline:
+        answer.become(max(answer.units, current), LimitCode.MISSING_DATA, at.missing_data)
 
 
 def keep_plan(answer: Answer, at: Facts) -> None:
@@ -482,28 +506,6 @@ def _capacity_for_window(at: Facts, minutes: int, percent: int = 100) -> tuple[i
     return units, reason if units == at_peak else f"spikes of the last hour, served with {burst} s of burst"
 
 
-def _missing_data(at: Facts) -> str | None:
-    """Why too little is known to lower anything, in a sentence; `None` where enough is.
-
-    CloudWatch now and then has no datapoint for an idle minute (recorded: radkawar/stackd 9dc356f,
-    testdata/aws/dynamodb/capacity_metrics, one of ten). Such a minute alone, between two that are known, hides nothing
-    that would last; two in a row, or more than a fifth of the minutes, may.
-    """
-    if not at.settings.mode.follows_demand:
-        return None
-    window = at.seen.known_units[-_HOLD_MINUTES:]
-    # the newest minutes may still be coming
-    settled = window[: -(MISSING_AFTER // _MINUTE)]
-    if at.seen.age(at.now) > MISSING_AFTER:
-        return "no fresh datapoint: nothing is lowered on missing data"
-    if at.seen.lacks_throttles:
-        return "throttles are likely, and CloudWatch did not report them"
-    has_gap = any(one is None and other is None for one, other in pairwise(settled))
-    if len(window) < _HOLD_MINUTES or has_gap or 5 * settled.count(None) > len(settled):
-        return f"datapoints are missing in the last {_HOLD_MINUTES} minutes"
-    return None
-
-
 def _lowered_to(answer: Answer, at: Facts) -> int | None:
     """In FLOOR mode, the capacity to lower to at once; `None` to leave that to auto scaling, 15 minutes later.
 
@@ -513,7 +515,7 @@ def _lowered_to(answer: Answer, at: Facts) -> int | None:
     after an hour with spikes.
     """
     state, seen = at.state, at.seen
-    is_sure = not state.lacks_leases and not at.is_throttled and _missing_data(at) is None
+    is_sure = not state.lacks_leases and not at.is_throttled and at.missing_data is None
     if at.settings.mode is not Mode.FLOOR or at.now.minute < LOWERED_FROM_MINUTE or not is_sure:
         return None
     if not state.budget.allows(at.now + state.patience):
