@@ -18,8 +18,8 @@ from acceptance.costs import tell_cost
 from acceptance.parts import choose
 from acceptance.place import Place, forget_other_places, local_place, open_account
 from acceptance.run import Run
-from highwater.cli.terminal import hear_interrupts
 from highwater.core import HighwaterError
+from highwater.terminal.console import hear_interrupts
 from highwater_lab.local.control import REGION, CloudError
 
 _BUILD = ROOT / "build" / "acceptance"

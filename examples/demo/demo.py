@@ -25,8 +25,8 @@ from monday import Deployed, Monday
 from rich.console import Console
 from side_by_side import Surge, Tables
 
-from highwater.cli.terminal import hear_interrupts
 from highwater.core import Plan
+from highwater.terminal.console import hear_interrupts
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import CloudError
 from highwater_lab.template import find_table, load_templates

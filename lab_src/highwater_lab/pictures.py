@@ -13,8 +13,8 @@ from zoneinfo import ZoneInfo
 
 from rich.text import Text
 
-from highwater.cli.terminal import inert
 from highwater.core import Bounds, Plan, Target, timeline
+from highwater.terminal.console import inert
 
 _LEVELS = " ▁▂▃▄▅▆▇█"
 _ROWS = 6

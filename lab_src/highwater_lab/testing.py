@@ -8,7 +8,7 @@ from typing import Any
 
 from highwater.core import Severity
 from highwater_lab.rehearse import Limits, Rehearsal
-from highwater_lab.template.findings import read_findings
+from highwater_lab.template.synthesized import read_findings
 
 
 def assert_rehearsal(

@@ -12,7 +12,7 @@ import pytest
 # The interrupt comes while a weak reference's callback runs, in which Python drops exceptions.
 DROPPED = """
 import signal, sys, threading, weakref
-from highwater.cli.terminal import hear_interrupts
+from highwater.terminal.console import hear_interrupts
 
 class Module:
     pass
@@ -32,7 +32,7 @@ except KeyboardInterrupt:
 # Both signals come as soon as each is heard, and the second of a kind has its effect again.
 AT_ONCE = """
 import signal
-from highwater.cli.terminal import stopped_by_signals
+from highwater.terminal.console import stopped_by_signals
 
 set_handler = signal.signal
 
@@ -68,7 +68,7 @@ command.entry_points = import_commands
 command.main()
 """
 OTHER = """
-from highwater.cli.terminal import hear_interrupts
+from highwater.terminal.console import hear_interrupts
 
 class Broken:
     def __del__(self):

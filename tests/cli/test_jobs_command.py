@@ -11,9 +11,9 @@ import boto3
 import pytest
 
 import highwater as library
-from highwater.cli.jobs import lines_of
-from highwater.core.jobs import JobProgress, Reject
 from highwater.core.units import Dimension
+from highwater.jobs.command import lines_of
+from highwater.jobs.segments import JobProgress, Reject
 from highwater_lab.local import LocalCloud
 from tests.command import Command
 from tests.local.world import create_tables, units
@@ -92,7 +92,7 @@ def test_job_is_listed_shown_stopped_resumed_and_deleted(
         done = highwater("jobs", *arguments)
         return done.returncode, done.stdout, done.stderr
 
-    assert jobs("list") == (0, "there are no jobs; start one with highwater.start_job\n", "")
+    assert jobs("list") == (0, "there are no jobs; start one with highwater.jobs.start_job\n", "")
     library.start_job("backfill", table="orders", read=5_000, segments=4, session=boto3.Session())
     waiting = "job backfill: waiting\nsegments: 0 of 4 done, 0 at work\nitems: 0, for 0.0 read units\n"
     assert jobs("show", "backfill") == (1, waiting, "")
@@ -118,5 +118,5 @@ def test_job_is_listed_shown_stopped_resumed_and_deleted(
     status, shown, _ = jobs("show", "backfill")
     assert (status, shown.splitlines()[:2]) == (0, ["job backfill: done", "segments: 4 of 4 done, 0 at work"])
     assert jobs("delete", "backfill") == (0, "job backfill: deleted\n", "")
-    gone = "highwater: job backfill: there is no such job in leases; start it with highwater.start_job\n"
+    gone = "highwater: job backfill: there is no such job in leases; start it with highwater.jobs.start_job\n"
     assert jobs("show", "backfill") == (2, "", gone)

@@ -14,11 +14,11 @@ from rich.console import Console, Group
 from highwater.aws.logs import LoggedDecision, LoggedLimit
 from highwater.cli.listing import lines, listed
 from highwater.cli.situation import HighMark, MissingTable, OpenWindow, Seen, Situation, UnmanagedIndex, read_situations
-from highwater.cli.terminal import Hanging
 from highwater.core import Bounds, Capacity, Dimension, HighWaterMark, IndexCapacity, Plan, Units, Window
 from highwater.core.boosts import Lease
 from highwater.core.plan.plan import Target
 from highwater.core.scaler import Mode, ScaledPlan
+from highwater.terminal.console import Hanging
 from highwater_lab.services.timing import Timing
 from tests.memory_aws.account import MemoryRegion
 from tests.memory_aws.stage import MINUTE, NOW, PLAN, Stage

@@ -10,9 +10,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from highwater import SharedBudget
-from highwater.bulk.shared import WhenLost
-from highwater.core.shares import Member, members_of_text, members_text
+from highwater.budgets import SharedBudget
+from highwater.budgets.shared import WhenLost
+from highwater.budgets.shares import Member, members_of_text, members_text
 from highwater.core.units import Dimension
 
 SECOND = 1_000_000_000

@@ -11,8 +11,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from highwater import PacedWorkError, Pacer
-from highwater.bulk.drain import Drain, FunctionRun
 from highwater.core.units import Dimension
+from highwater.queues.drain import Drain, FunctionRun
 from tests.client.memory_budget import RATE, Record
 from tests.client.memory_table import refused
 from tests.client.memory_writes import MemoryWrites

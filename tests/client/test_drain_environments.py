@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from highwater.bulk.drain import Drain, FunctionRun
+from highwater.queues.drain import Drain, FunctionRun
 from tests.client.budget_world import BudgetWorld
 from tests.client.memory_budget import BEGAN, SECOND
 from tests.client.memory_writes import MemoryWrites

@@ -20,7 +20,7 @@ from highwater.bulk.budget import paced_client
 from highwater.bulk.in_flight import InFlight
 from highwater.bulk.scan import SegmentPages
 from highwater.bulk.send import BatchSender, PageReader, Sent, WriteJob
-from highwater.bulk.shared import WorkEndedError
+from highwater.bulk.sharing import WorkEndedError
 from highwater.bulk.write import BlockWriter
 from highwater.core import Dimension
 from highwater.core.pacing import PageSize

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from highwater.bulk.load import LineReader, ObjectLine
+from highwater.jobs.load import LineReader, ObjectLine
 
 # parts of lines: ends of both kinds, blanks, characters of two and four bytes, and bytes that are no text
 PARTS = [b"\n", b"\r\n", b"\n\n", b" ", b"a", b"{}", "ä".encode(), "🌊".encode(), b"\xff", b"x" * 9]

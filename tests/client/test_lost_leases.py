@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from highwater import Pacer
-from highwater.core.shares import lease_ms, members_of_text
+from highwater.budgets.shares import lease_ms, members_of_text
 from highwater.core.units import Dimension
 from tests.client.memory_budget import AT, GONE, LANE, RATE, SECOND, Record, SilentForCarts
 

@@ -17,10 +17,10 @@ from botocore.stub import Stubber
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater import BufferedProducer, BufferedWriteError, BufferFullError
 from highwater.bulk.items import Put
 from highwater.bulk.send import WriteJob, job_of
-from highwater.core.buffered import BufferedAction, Message, read_action
+from highwater.queues import BufferedProducer, BufferedWriteError, BufferFullError
+from highwater.queues.messages import BufferedAction, Message, read_action
 from tests.client.memory_table import refused
 from tests.client.virtual_clock import Clock
 

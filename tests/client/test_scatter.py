@@ -16,9 +16,10 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import highwater
-from highwater import PacedWorkError, Pacer, ScatterQuery, ShardedKey, ShardError, Shards
+import highwater.shards
+from highwater import PacedWorkError, Pacer
 from highwater.core.units import Dimension
+from highwater.shards import ScatterQuery, ShardedKey, ShardError, Shards
 from tests.client.memory_shards import MemoryShards, Raw, order
 from tests.client.memory_table import refused
 from tests.client.virtual_clock import Clock
@@ -33,7 +34,7 @@ EIGHT = ShardedKey((Shards(8),), unsharded_until=None)
 
 def _query(client: Any, key: ShardedKey = EIGHT, **more: Any) -> ScatterQuery:
     asked: dict[str, Any] = {"partition_key": "pk", "sort_key": "sk", "now": NOW, "workers": 2} | more
-    return highwater.scatter_query(client, "orders", key, "t", **asked)
+    return highwater.shards.scatter_query(client, "orders", key, "t", **asked)
 
 
 def _numbered(count: int, key: ShardedKey = EIGHT) -> list[Raw]:
@@ -157,7 +158,7 @@ def test_index_with_shards_in_an_attribute_of_their_own_is_read_in_order(
     cursor = None
     for _ in range(200):
         limit = data.draw(st.none() | st.integers(1, 6))
-        found = highwater.scatter_query(
+        found = highwater.shards.scatter_query(
             client, "orders", key, "t#s01", is_forward=is_forward, limit=limit, cursor=cursor, now=NOW, **OF_INDEX
         )
         got += itertools.islice(found, data.draw(st.integers(1, 6))) if limit is None else [*found]
@@ -425,7 +426,7 @@ def several() -> MemoryShards:
 
 def _get(client: Any, key: ShardedKey, sort: str, **more: Any) -> dict[str, Any] | None:
     asked: dict[str, Any] = {"partition_key": "pk", "sort": {"sk": {"S": sort}}, "now": NOW} | more
-    return highwater.scatter_get(client, "orders", key, "t", **asked)
+    return highwater.shards.scatter_get(client, "orders", key, "t", **asked)
 
 
 @pytest.mark.parametrize(
@@ -561,7 +562,9 @@ def test_cursor_holds_no_partition_key() -> None:
 
 def test_plain_key_is_no_shard() -> None:
     with pytest.raises(ShardError) as error:
-        highwater.scatter_query(MemoryShards([]), "orders", EIGHT, "t#s01", partition_key="pk", sort_key="sk", now=NOW)
+        highwater.shards.scatter_query(
+            MemoryShards([]), "orders", EIGHT, "t#s01", partition_key="pk", sort_key="sk", now=NOW
+        )
     assert str(error.value) == (
         "sharded key: key 't#s01': is the key of a shard of 't'; give that key, or another separator"
     )

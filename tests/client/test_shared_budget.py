@@ -16,9 +16,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 import highwater
-from highwater import PaceError, Pacer, Put, SharedBudget, SharedBudgetError
+from highwater import PaceError, Pacer, Put
+from highwater.budgets import SharedBudget, SharedBudgetError
+from highwater.budgets.shared import WhenLost
 from highwater.bulk.send import BatchSender, PageReader
-from highwater.bulk.shared import WhenLost
 from highwater.client.sessions import client_config
 from highwater.core.pacing import PageSize
 from highwater.core.units import Dimension
@@ -352,7 +353,7 @@ def test_pace_shares_a_budget_by_its_name() -> None:
     session = _session()
     pacing = highwater.pace(session, write=60, table="orders", budget="nightly")
     shared = pacing.pacer.shared
-    assert shared is not None
+    assert isinstance(shared, SharedBudget)
     assert (shared.name, shared.session, pacing.pacer.starts_full) == ("nightly", session, False)
     pacing.stop()
     shadow = highwater.pace(session, write=60, table="orders", budget="nightly", is_shadow=True)

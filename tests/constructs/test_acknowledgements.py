@@ -13,7 +13,7 @@ import pytest
 from constructs import IConstruct
 
 from cdk_highwater import Capacity, GlobalSecondaryIndex, HighWaterMark
-from cdk_highwater.nag import annotate
+from cdk_highwater.support.nag import annotate
 from highwater.core.findings import caution, remark
 from tests.cdk_cli import ROOT
 from tests.constructs.template_view import EVERY_TABLE_SAYS, key, messages, new_app, new_stack, scalable_table

@@ -128,7 +128,8 @@ TYPES: dict[str, tuple[Call, str]] = {
     ),
     "holder-of-boosts": (
         lambda stack: scalable_table(stack, windows=[NIGHT], windows_held_by=_made()),
-        f"windows_held_by must be a ThrottleAwareScaler, got cdk_highwater.boosts.BoostCoordinator; {HOLDER}",
+        "windows_held_by must be a ThrottleAwareScaler, got cdk_highwater.boosts.coordinator.BoostCoordinator; "
+        f"{HOLDER}",
     ),
     "holder-of-a-mixin": (
         lambda _: CapacityManaged(read=READ, write=WRITE, windows_held_by=True),  # type: ignore[arg-type]
@@ -160,7 +161,7 @@ TYPES: dict[str, tuple[Call, str]] = {
     ),
     "tagged-class": (
         lambda stack: _scaler(stack, tagged=TaggedTables),
-        f"tagged must be a TaggedTables, got <class 'cdk_highwater.ownership.TaggedTables'>; {TAGGED}",
+        f"tagged must be a TaggedTables, got <class 'cdk_highwater.table.ownership.TaggedTables'>; {TAGGED}",
     ),
     "dry-run": (
         lambda stack: _scaler(stack, dry_run="false"),
@@ -244,7 +245,7 @@ TYPES: dict[str, tuple[Call, str]] = {
     ),
     "tables-of-a-dashboard": (
         lambda stack: _dashboard(stack, tables=_jobs()),
-        "tables must be a list of tables, got cdk_highwater.table.HighWaterTable; give the tables in brackets",
+        "tables must be a list of tables, got cdk_highwater.table.table.HighWaterTable; give the tables in brackets",
     ),
     "scaler-of-a-dashboard": (
         lambda stack: _dashboard(stack, scaler="scaler"),

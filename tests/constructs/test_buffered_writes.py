@@ -13,7 +13,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 
 from cdk_highwater import manage_capacity
-from highwater.core.buffered import most_receives
+from highwater.queues.messages import most_receives
 from tests.constructs.jobs import buffered_writes
 from tests.constructs.template_view import READ, WRITE, TemplateView, global_table, key, placed_stack, scalable_table
 
@@ -104,7 +104,7 @@ def test_function_is_told_the_table_its_key_the_rate_and_the_budget() -> None:
         "HIGHWATER_BUDGET": buffered.budget,
     }
     assert buffered.budget.startswith("Shop-Buffered-")
-    assert (function["Handler"], function["Timeout"]) == ("highwater.bulk.drain.handler", 60)
+    assert (function["Handler"], function["Timeout"]) == ("highwater.queues.drain.handler", 60)
 
 
 def test_function_may_write_this_table_share_this_budget_and_nothing_else() -> None:

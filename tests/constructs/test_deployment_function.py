@@ -15,7 +15,7 @@ import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import HighWaterMark, PreWarm, ThrottleAwareScaler, Window, manage_capacity
-from cdk_highwater.asset import runtime_files, write_asset
+from cdk_highwater.support.asset import runtime_files, write_asset
 from tests.constructs.template_view import BOUNDS_STATEMENTS, READ, WRITE, TemplateView, key, new_stack, scalable_table
 
 NIGHT = Window.daily("night", start="23:00", end="02:00", timezone="UTC", write_min=900)
@@ -167,7 +167,9 @@ def test_asset_holds_core_adapters_and_handlers_only() -> None:
     files = sorted(name for name, _ in runtime_files())
     folders = {"/".join(file.split("/")[:2]) for file in files}
     own = {folder for folder in folders if not folder.startswith("tzdata/")}
-    assert own == {"highwater/__init__.py", "highwater/aws", "highwater/core", "highwater/handlers"}
+    assert own == {"highwater/__init__.py", "highwater/exports.py"} | {
+        f"highwater/{name}" for name in ("aws", "core", "handlers")
+    }
     assert "tzdata/zoneinfo/Europe/Berlin" in files, "Lambda's own zone database may be older than that of synth"
     zones = dict(runtime_files())["tzdata/zones"].read_text().split()
     assert "Europe/Berlin" in zones, "15: a zone that synth knows and Lambda does not would stop the scaler"

@@ -247,7 +247,7 @@ def test_function_is_the_runtimes_with_the_time_that_a_worker_needs_and_an_alarm
     load = paced_load(stack, topic=sns.Topic(stack, "OnCall"))
     function = TemplateView(stack).properties_of("AWS::Lambda::Function", "NightlyLoader")
     assert (function["Handler"], function["Timeout"], function["MemorySize"]) == (
-        "highwater.bulk.jobs.handler",
+        "highwater.jobs.worker.handler",
         900,
         512,
     )

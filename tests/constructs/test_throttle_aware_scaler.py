@@ -25,7 +25,7 @@ from cdk_highwater import (
     Window,
     manage_capacity,
 )
-from cdk_highwater.asset import powertools_files, runtime_files, write_asset
+from cdk_highwater.support.asset import powertools_files, runtime_files, write_asset
 from tests.constructs.template_view import (
     BOUNDS_STATEMENTS,
     READ,

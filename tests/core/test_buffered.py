@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from highwater.core.buffered import (
+from highwater.queues.messages import (
     BufferedAction,
     Message,
     Poison,

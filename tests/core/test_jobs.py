@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.core.jobs import JobProgress, JobSegment, free_segments, next_free_ms, progress_of
-from highwater.core.shares import SKEW_MS
+from highwater.budgets.shares import SKEW_MS
+from highwater.jobs.segments import JobProgress, JobSegment, free_segments, next_free_ms, progress_of
 
 NOW = 1_805_000_000_000
 

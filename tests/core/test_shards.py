@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.core.shards.key import ShardedKey, ShardError, Shards, hash_of, shards_needed
-from highwater.core.shards.merge import query_digest, rank_of, read_cursor, write_cursor
+from highwater.shards.key import ShardedKey, ShardError, Shards, hash_of, shards_needed
+from highwater.shards.merge import query_digest, rank_of, read_cursor, write_cursor
 
 HOUR = timedelta(hours=1)
 BEGUN = datetime(2026, 12, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.core.shares import (
+from highwater.budgets.shares import (
     LEAST_WANTS,
     SKEW_MS,
     Member,

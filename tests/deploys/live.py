@@ -10,8 +10,8 @@ from typing import Any
 import boto3
 import pytest
 
-from highwater.bulk.job_table import JobTable
-from highwater.core.jobs import JobProgress
+from highwater.jobs.job_table import JobTable
+from highwater.jobs.segments import JobProgress
 from highwater_lab.local import LocalCloud
 from tests.local.world import WRITE
 

@@ -20,7 +20,7 @@ import pytest
 from botocore.config import Config
 
 from cdk_highwater import BoostCoordinator, BufferedWrites
-from highwater import BufferedProducer
+from highwater.queues import BufferedProducer
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import deployed_app
 from tests.deploys.apps import HERE, plain_table, synthesize

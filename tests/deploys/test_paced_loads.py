@@ -14,7 +14,7 @@ import pytest
 from aws_cdk import aws_s3 as s3
 
 from cdk_highwater import BoostCoordinator, PacedLoad
-from highwater.bulk.job_table import JobTable
+from highwater.jobs.job_table import JobTable
 from tests.cdk_cli import deployed_app
 from tests.deploys.apps import plain_table, synthesize, tell_machine
 from tests.deploys.live import Machines
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("paced loads")]
 KILLED = """
 import os, signal, sys
 import boto3
-import highwater
+import highwater.jobs
 from highwater_lab.local.control import CloudControl
 from highwater_lab.local.lockstep import take_part
 session, written = boto3.Session(), []
@@ -34,7 +34,7 @@ def count(model, **_):
         os.kill(os.getpid(), signal.SIGKILL)
 session.events.register("after-call.dynamodb", count)
 with take_part(CloudControl(int(sys.argv[1])), int(sys.argv[2])):
-    highwater.run_worker(sys.argv[3], session=session)
+    highwater.jobs.run_worker(sys.argv[3], session=session)
 """
 ORDERS, WRITE = 3_000, 50
 # each takes four units, so a worker with one unit a second needs more than the fifteen minutes of a run

@@ -17,8 +17,8 @@ from aws_cdk import aws_lambda as lambda_
 
 import highwater
 from cdk_highwater import BoostCoordinator, PacedScan
-from cdk_highwater.asset import bulk_files, write_asset
-from highwater.bulk.job_table import JobTable
+from cdk_highwater.support.asset import files_of_room, write_asset
+from highwater.jobs.job_table import JobTable
 from tests.cdk_cli import deployed_app
 from tests.constructs.template_view import key
 from tests.deploys.apps import HERE, plain_table, synthesize, tell_machine
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("paced scans")]
 WORKER = """
 import os, time, uuid
 import boto3
-import highwater
+import highwater.jobs
 dynamodb, me = boto3.client("dynamodb"), uuid.uuid4().hex
 def work(items):
     for item in items:
@@ -40,7 +40,7 @@ def work(items):
             dynamodb.put_item(TableName="done", Item=died | found)
             os._exit(1)
         dynamodb.put_item(TableName="done", Item=key | found)
-handler = highwater.worker_handler(work)
+handler = highwater.jobs.worker_handler(work)
 """
 PLAIN = (
     WORKER
@@ -49,7 +49,7 @@ import sys
 from highwater_lab.local.control import CloudControl
 from highwater_lab.local.lockstep import take_part
 with take_part(CloudControl(int(sys.argv[1])), int(sys.argv[2])):
-    highwater.run_worker("plain", work)
+    highwater.jobs.run_worker("plain", work)
 """
 )
 ORDERS, PARTS = 680, 120
@@ -106,7 +106,7 @@ class Stage(Machines):
 
 
 def _shop(stack: cdk.Stack, *, code: Path) -> None:
-    write_asset(code.parent / "worker.zip", [bulk_files, lambda: [("worker.py", code)]])
+    write_asset(code.parent / "worker.zip", [lambda: files_of_room("jobs"), lambda: [("worker.py", code)]])
     coordinator = BoostCoordinator(stack, "Boosts")
     done = plain_table(stack, "Done", "done", 1_000, 1_000, partition_key=key("run"), sort_key=key())
 
@@ -189,7 +189,7 @@ def test_lost_worker_and_runs_that_end_in_time_give_what_plain_processes_give(
     found = stage.progress("Lost", "first")
     assert (found.state, found.items, found.segments) == ("done", PARTS, 12)
 
-    highwater.start_job("plain", table="parts", read=300, segments=12)
+    highwater.jobs.start_job("plain", table="parts", read=300, segments=12)
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", PLAIN, str(stage.cloud.port), str(seat)],

@@ -67,7 +67,7 @@ print(json.dumps({"sent": sent, "refused": refused, "shown": shown}))
 CROWD = """
 import logging, os, signal, threading
 import boto3
-import highwater
+import highwater.jobs
 found = boto3.client("sts").assume_role(
     RoleArn="arn:aws:iam::000000000000:role/pulsed-orderer", RoleSessionName="crowd"
 )["Credentials"]
@@ -288,7 +288,7 @@ def test_two_roles_share_a_budget_and_only_the_granted_one(stage: Stage) -> None
         pacing = highwater.pace(session, write=40, table="pulsed-direct", budget="nightly")
         dynamodb = session.client("dynamodb", endpoint_url=endpoint)
         shared = pacing.pacer.shared
-        assert shared is not None
+        assert isinstance(shared, highwater.budgets.SharedBudget)
         shared.table = stage.pulse_table
         shared.connect = lambda role=role: session_of(stage.cloud, role).client("dynamodb", endpoint_url=endpoint)
         dynamodb.put_item(TableName="pulsed-direct", Item={"pk": {"S": role}})
@@ -311,14 +311,16 @@ def test_role_with_a_grant_starts_and_does_its_job_and_no_other(stage: Stage, mo
     stage.cloud.advance(timedelta(minutes=10))
     session = session_of(stage.cloud, "pulsed-orderer")
     stage.cloud.client("dynamodb").put_item(TableName="pulsed-orders", Item={"pk": {"S": "granted"}})
-    highwater.start_job("backfill", table="pulsed-orders", read=5_000, segments=2, session=session)
+    highwater.jobs.start_job("backfill", table="pulsed-orders", read=5_000, segments=2, session=session)
     seen: list[str] = []
-    ended = highwater.run_worker("backfill", lambda items: seen.extend(each["pk"] for each in items), session=session)
+    ended = highwater.jobs.run_worker(
+        "backfill", lambda items: seen.extend(each["pk"] for each in items), session=session
+    )
     assert (ended.state, "granted" in seen) == ("done", True)
-    with pytest.raises(highwater.JobError, match=r"AccessDeniedException.*give the role grant_job in the CDK app"):
-        highwater.run_worker("nightly", print, session=session)
-    with pytest.raises(highwater.JobError, match="AccessDeniedException"):
-        highwater.run_worker("backfill", print, session=session_of(stage.cloud, "pulsed-service"))
+    with pytest.raises(highwater.jobs.JobError, match=r"AccessDeniedException.*give the role grant_job in the CDK app"):
+        highwater.jobs.run_worker("nightly", print, session=session)
+    with pytest.raises(highwater.jobs.JobError, match="AccessDeniedException"):
+        highwater.jobs.run_worker("backfill", print, session=session_of(stage.cloud, "pulsed-service"))
 
 
 def _result(loader: subprocess.Popen[str]) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from highwater.cli.terminal import inert
 from highwater.core import Dimension
+from highwater.terminal.console import inert
 from highwater_lab.traffic import Stream
 from tests.command import Command, Done
 from tests.fuzz.mutations import TOKENS, as_bytes, as_json, changed_document, changed_json, changed_text

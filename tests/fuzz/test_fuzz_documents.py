@@ -12,15 +12,15 @@ from random import Random
 import pytest
 
 from highwater import PacedWorkError
+from highwater.budgets.shares import Member, members_of_text, members_text
 from highwater.bulk.checkpoint import Checkpoint, ScanHeader, WritePlace
 from highwater.bulk.items import put_of_line
 from highwater.bulk.send import Rejected, WriteJob, job_of
 from highwater.cli.items import read_lines
-from highwater.core.buffered import BufferedAction, Message, Poison, newest_first, read_action
 from highwater.core.pulses import hints_of_text
-from highwater.core.shards.key import ShardError
-from highwater.core.shards.merge import read_cursor, write_cursor
-from highwater.core.shares import Member, members_of_text, members_text
+from highwater.queues.messages import BufferedAction, Message, Poison, newest_first, read_action
+from highwater.shards.key import ShardError
+from highwater.shards.merge import read_cursor, write_cursor
 from tests.fuzz.mutations import as_json, changed_document, changed_text
 
 RUNS = 40 * int(os.environ.get("HIGHWATER_FUZZ_RUNS", "20"))

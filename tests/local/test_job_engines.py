@@ -12,7 +12,7 @@ from typing import Any
 import boto3
 import pytest
 
-import highwater
+import highwater.jobs
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import ROOT
 from tests.local.world import create_tables, units
@@ -45,7 +45,7 @@ def do_slot(job: str, environment: Mapping[str, str], _slot: int) -> int:
             dynamodb.put_item(TableName="squares", Item=key | {"square": {"N": str(n * n)}})
         given.extend(items)
 
-    assert highwater.run_worker(job, square).state == "done"
+    assert highwater.jobs.run_worker(job, square).state == "done"
     return len(given)
 
 
@@ -83,7 +83,7 @@ def test_engine_gives_each_item_once_and_the_same_results(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     job = by.__name__
-    highwater.start_job(job, table="orders", read=200, segments=12)
+    highwater.jobs.start_job(job, table="orders", read=200, segments=12)
     given = by(partial(do_slot, job, environment))
     assert (sum(given), len(given)) == (ITEMS, SLOTS)
     assert all(given), "each worker had some"

@@ -15,7 +15,7 @@ import boto3
 import pytest
 
 import highwater
-from highwater.bulk.job_table import JobTable
+from highwater.jobs.job_table import JobTable
 from highwater_lab.local import LocalCloud
 from tests.local.world import create_tables, told, unique, units
 
@@ -26,8 +26,8 @@ NUMBERS = list(range(ITEMS))
 PROCESS = """
 import json, os, signal, sys, time
 from datetime import UTC, datetime, timedelta
-import highwater
-from highwater.bulk.job_table import JobTable
+import highwater.jobs
+from highwater.jobs.job_table import JobTable
 from highwater_lab.local.control import CloudControl
 from highwater_lab.local.lockstep import take_part
 port, seat, job, trouble = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
@@ -44,7 +44,7 @@ def work(items):
 with take_part(CloudControl(port), seat):
     began = time.time()
     until = datetime.fromtimestamp(began, UTC) + timedelta(minutes=14) if trouble == "14 minutes" else None
-    progress = highwater.run_worker(job, work, until=until)
+    progress = highwater.jobs.run_worker(job, work, until=until)
     print(json.dumps([pages, progress.document(), time.time() - began]))
 """
 
@@ -74,7 +74,7 @@ def _start(session: boto3.Session, **asked: Any) -> str:
 
 
 def _start_again(session: boto3.Session, job: str, **asked: Any) -> None:
-    highwater.start_job(job, table="orders", session=session, **{"read": 20, "segments": 12} | asked)
+    highwater.jobs.start_job(job, table="orders", session=session, **{"read": 20, "segments": 12} | asked)
 
 
 def _run(cloud: LocalCloud, job: str, *troubles: str) -> list[Ran]:
@@ -186,9 +186,11 @@ def test_job_goes_on_past_fifteen_minutes_in_runs_that_end_in_time(cloud: LocalC
 def test_start_with_the_same_arguments_changes_nothing(session: boto3.Session) -> None:
     job = unique("backfill")
     asked: dict[str, Any] = {"table": "orders", "read": 20, "session": session}
-    first = highwater.start_job(job, **asked, FilterExpression="n < :n", ExpressionAttributeValues={":n": {"N": "7"}})
+    first = highwater.jobs.start_job(
+        job, **asked, FilterExpression="n < :n", ExpressionAttributeValues={":n": {"N": "7"}}
+    )
     assert (first.state, first.segments) == ("waiting", 32)
-    again = highwater.start_job(
+    again = highwater.jobs.start_job(
         job,
         **asked,
         segments=32,
@@ -197,8 +199,8 @@ def test_start_with_the_same_arguments_changes_nothing(session: boto3.Session) -
     )
     assert again == first
     text = f"job {job}: there is one already, with another read, request, segments; give the same, or another id"
-    with told(highwater.JobError, text):
-        highwater.start_job(job, **asked | {"read": 21}, segments=31)
+    with told(highwater.jobs.JobError, text):
+        highwater.jobs.start_job(job, **asked | {"read": 21}, segments=31)
 
 
 def test_start_changes_nothing_after_dynamodb_has_counted_the_table_anew(session: boto3.Session) -> None:
@@ -222,7 +224,7 @@ def test_late_worker_of_a_deleted_job_has_nothing_of_the_next_with_its_id(sessio
     found = table.read(job)
     assert (found.begun, found.progress(table.time.now()).items) == ({}, 0)
     counted = Counter[str]()
-    highwater.run_worker(job, lambda items: counted.update(each["pk"] for each in items), session=session)
+    highwater.jobs.run_worker(job, lambda items: counted.update(each["pk"] for each in items), session=session)
     assert len(counted) == ITEMS
     table.delete(job)
     left = session.client("dynamodb").query(
@@ -244,7 +246,7 @@ def test_worker_of_a_deleted_job_ends_as_stopped_though_another_has_its_id(sessi
             _start_again(session, job, read=5_000, segments=7)
         seen.extend(int(each["n"]) for each in items)
 
-    ended = highwater.run_worker(job, work, session=session)
+    ended = highwater.jobs.run_worker(job, work, session=session)
     assert (ended.state, ended.items) == ("stopped", 0)
     assert len(seen) < ITEMS
     assert table.read(job).begun == {}
@@ -252,7 +254,7 @@ def test_worker_of_a_deleted_job_ends_as_stopped_though_another_has_its_id(sessi
 
 def test_filtered_items_are_not_given_to_the_work_and_an_index_may_have_binary_values(session: boto3.Session) -> None:
     job = unique("backfill")
-    highwater.start_job(
+    highwater.jobs.start_job(
         job,
         table="orders",
         read=5_000,
@@ -262,7 +264,9 @@ def test_filtered_items_are_not_given_to_the_work_and_an_index_may_have_binary_v
         ExpressionAttributeValues={":n": {"N": "7"}, ":b": {"B": b"\x00"}},
     )
     seen: list[int] = []
-    progress = highwater.run_worker(job, lambda items: seen.extend(int(each["n"]) for each in items), session=session)
+    progress = highwater.jobs.run_worker(
+        job, lambda items: seen.extend(int(each["n"]) for each in items), session=session
+    )
     assert sorted(seen) == list(range(7))
     assert (progress.items, progress.scanned) == (7, ITEMS)
 
@@ -274,14 +278,14 @@ def test_work_that_raises_gives_its_segment_back(session: boto3.Session) -> None
         raise ZeroDivisionError(len(items))
 
     with pytest.raises(ZeroDivisionError):
-        highwater.run_worker(job, fail, session=session)
+        highwater.jobs.run_worker(job, fail, session=session)
     table = JobTable(session=session)
     found = table.read(job)
     assert found.progress(table.time.now()).workers == 0
     # the page that failed is not recorded
     assert found.progress(table.time.now()).items == 0
     counted = Counter[str]()
-    highwater.run_worker(job, lambda items: counted.update(each["pk"] for each in items), session=session)
+    highwater.jobs.run_worker(job, lambda items: counted.update(each["pk"] for each in items), session=session)
     assert set(counted.values()) == {1}
     assert len(counted) == ITEMS
 
@@ -303,49 +307,56 @@ NO_COORDINATOR = (
     ("call", "message"),
     [
         (
-            lambda session: highwater.run_worker("unknown", print, session=session),
-            "job unknown: there is no such job in leases; start it with highwater.start_job",
+            lambda session: highwater.jobs.run_worker("unknown", print, session=session),
+            "job unknown: there is no such job in leases; start it with highwater.jobs.start_job",
         ),
         (
-            lambda session: highwater.run_worker("", print, session=session),
+            lambda session: highwater.jobs.run_worker("", print, session=session),
             "job: id: got '', allowed: a text of 1 to 121 characters",
         ),
         (
-            lambda session: highwater.run_worker("x", print, until=datetime(2027, 3, 4), session=session),  # noqa: DTZ001
+            lambda session: highwater.jobs.run_worker("x", print, until=datetime(2027, 3, 4), session=session),  # noqa: DTZ001
             "job x: until: got 2027-03-04 00:00:00, allowed: an instant with its time zone, such as datetime.now(UTC)",
         ),
         (
-            lambda session: highwater.run_worker("x", print, lease=timedelta(seconds=9), session=session),
+            lambda session: highwater.jobs.run_worker("x", print, lease=timedelta(seconds=9), session=session),
             "job x: lease: got 0:00:09, allowed: a timedelta of 10 seconds to 12 hours",
         ),
         (
-            lambda session: highwater.start_job("x", table="orders", read="30%", session=session),  # type: ignore[arg-type]
+            lambda session: highwater.jobs.start_job(
+                "x",
+                table="orders",
+                read="30%",
+                session=session,
+            ),
             "job x: read: got '30%', allowed: read units per second; give a number",
         ),
         (
-            lambda session: highwater.start_job("x", table="orders", read=5, budget="b" * 122, session=session),
+            lambda session: highwater.jobs.start_job("x", table="orders", read=5, budget="b" * 122, session=session),
             f"job x: budget: got {'b' * 120!r}, allowed: a text of 1 to 121 characters",
         ),
         (
-            lambda session: highwater.worker_handler(print, lease=timedelta(days=1), session=session),
+            lambda session: highwater.jobs.worker_handler(print, lease=timedelta(days=1), session=session),
             "worker_handler: lease: got 1 day, 0:00:00, allowed: a timedelta of 10 seconds to 12 hours",
         ),
         (
-            lambda session: highwater.worker_handler(print, session=session)({"Records": []}, None),
+            lambda session: highwater.jobs.worker_handler(print, session=session)({"Records": []}, None),
             "worker_handler: got an event without job: {'Records': []}; have a PacedScan call it",
         ),
         (
-            lambda session: highwater.worker_handler(print, session=session)({"job": "x", "coordinator": "y"}, _Soon()),
+            lambda session: highwater.jobs.worker_handler(print, session=session)(
+                {"job": "x", "coordinator": "y"}, _Soon()
+            ),
             "job x: the function has 90 s left, allowed: more than two leases of 60 s; give it a timeout of 15 minutes",
         ),
     ],
 )
 def test_misuse_is_told_in_a_line(session: boto3.Session, call: Any, message: str) -> None:
-    with told(highwater.JobError, message):
+    with told(highwater.jobs.JobError, message):
         call(session)
 
 
 def test_missing_table_of_the_coordinator_is_told(session: boto3.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HIGHWATER_PULSES", "gone")
-    with told(highwater.JobError, NO_COORDINATOR):
-        highwater.run_worker("backfill-x", print, session=session)
+    with told(highwater.jobs.JobError, NO_COORDINATOR):
+        highwater.jobs.run_worker("backfill-x", print, session=session)

@@ -8,11 +8,11 @@ from typing import Any
 import boto3
 import pytest
 
-import highwater
-from highwater.bulk.job_table import JobTable
-from highwater.bulk.jobs import handler
-from highwater.core.jobs import Reject
+import highwater.jobs
 from highwater.core.units import Dimension
+from highwater.jobs.job_table import JobTable
+from highwater.jobs.segments import Reject
+from highwater.jobs.worker import handler
 from highwater_lab.local import LocalCloud
 from tests.local.world import create_tables, told, unique, units
 
@@ -53,9 +53,9 @@ def test_lines_are_put_and_rejected_ones_are_kept(session: boto3.Session) -> Non
     lines[17], lines[130], lines[131] = '{"pk"', '{"n": 131}', ""
     content = "\r\n".join(lines).encode()
     source = _put(session, f"{job}.jsonl", content)
-    begun = highwater.start_load(job, table="orders", source=source, write=5_000, segments=7, session=session)
+    begun = highwater.jobs.start_load(job, table="orders", source=source, write=5_000, segments=7, session=session)
     assert (begun.state, begun.segments, begun.dimension) == ("waiting", 7, Dimension.WRITE)
-    done = highwater.run_worker(job, session=session)
+    done = highwater.jobs.run_worker(job, session=session)
     expected = {f"{job}-{number}": {"N": str(number)} for number in range(ITEMS) if number not in (17, 130, 131)}
     assert _found(session, f"{job}-") == expected
     bad, keyless = content.index(b'{"pk"\r'), content.index(b'{"n": 131}')
@@ -67,13 +67,15 @@ def test_lines_are_put_and_rejected_ones_are_kept(session: boto3.Session) -> Non
         {"at": bad, "why": "the line is no JSON", "line": '{"pk"'},
         {"at": keyless, "why": no_key, "line": '{"n": 131}'},
     ]
-    assert highwater.run_worker(job, session=session) == done
+    assert highwater.jobs.run_worker(job, session=session) == done
 
 
 def test_empty_object_is_a_load_that_is_done(session: boto3.Session) -> None:
     job = unique("load")
-    highwater.start_load(job, table="orders", source=_put(session, f"{job}.jsonl", b""), write=5_000, session=session)
-    done = highwater.run_worker(job, session=session)
+    highwater.jobs.start_load(
+        job, table="orders", source=_put(session, f"{job}.jsonl", b""), write=5_000, session=session
+    )
+    done = highwater.jobs.run_worker(job, session=session)
     assert (done.state, done.segments, done.items, done.rejected) == ("done", 1, 0, 0)
 
 
@@ -83,34 +85,34 @@ def test_start_with_the_same_arguments_changes_nothing_and_another_object_is_ano
     job = unique("load")
     source = _put(session, f"{job}.jsonl", b'{"pk": "o-1", "n": 1}\n' * 10_000)
     asked: dict[str, Any] = {"table": "orders", "source": source, "write": 5_000, "session": session}
-    first = highwater.start_load(job, **asked)
+    first = highwater.jobs.start_load(job, **asked)
     assert (first.segments, first.scanned) == (4, 0)
-    assert highwater.start_load(job, **asked, segments=4) == first
+    assert highwater.jobs.start_load(job, **asked, segments=4) == first
     _put(session, f"{job}.jsonl", b'{"pk": "o-2", "n": 2}\n')
     text = f"job {job}: there is one already, with another etag, size_bytes; give the same, or another id"
-    with told(highwater.JobError, text):
-        highwater.start_load(job, **asked)
+    with told(highwater.jobs.JobError, text):
+        highwater.jobs.start_load(job, **asked)
     text = f"{source}: is another one than when the job began; start a job with another id for it"
     with told(highwater.PacedWorkError, text):
-        highwater.run_worker(job, session=session)
+        highwater.jobs.run_worker(job, session=session)
     table = JobTable(session=session)
     # its segment was given back
     assert table.read(job).progress(table.time.now()).workers == 0
     text = f"job {job}: there is one already, with another kind of work; give the same, or another id"
-    with told(highwater.JobError, text):
-        highwater.start_job(job, table="orders", read=5_000, session=session)
+    with told(highwater.jobs.JobError, text):
+        highwater.jobs.start_job(job, table="orders", read=5_000, session=session)
 
 
 def test_worker_is_told_of_work_that_a_load_has_not_and_a_scan_needs(session: boto3.Session) -> None:
     load, scan = unique("load"), unique("backfill")
     source = _put(session, f"{load}.jsonl", b"")
-    highwater.start_load(load, table="orders", source=source, write=5_000, session=session)
-    highwater.start_job(scan, table="orders", read=5_000, session=session)
-    with told(highwater.JobError, f"job {load}: is a load, which calls no work; call run_worker({load!r}) alone"):
-        highwater.run_worker(load, print, session=session)
+    highwater.jobs.start_load(load, table="orders", source=source, write=5_000, session=session)
+    highwater.jobs.start_job(scan, table="orders", read=5_000, session=session)
+    with told(highwater.jobs.JobError, f"job {load}: is a load, which calls no work; call run_worker({load!r}) alone"):
+        highwater.jobs.run_worker(load, print, session=session)
     text = f"job {scan}: is a scan, and work is missing; give a function of the items of a page"
-    with told(highwater.JobError, text):
-        highwater.run_worker(scan, session=session)
+    with told(highwater.jobs.JobError, text):
+        highwater.jobs.run_worker(scan, session=session)
 
 
 @pytest.mark.parametrize(
@@ -137,18 +139,18 @@ def test_worker_is_told_of_work_that_a_load_has_not_and_a_scan_needs(session: bo
 )
 def test_misuse_is_told_in_a_line(session: boto3.Session, more: dict[str, Any], message: str) -> None:
     asked: dict[str, Any] = {"table": "orders", "source": _put(session, "some.jsonl", b""), "write": 7, **more}
-    with told(highwater.JobError, message):
-        highwater.start_load("x", session=session, **asked)
+    with told(highwater.jobs.JobError, message):
+        highwater.jobs.start_load("x", session=session, **asked)
 
 
 def test_state_machine_is_told_what_the_input_lacks() -> None:
     event = {"job": "x", "coordinator": None, "workers": 7, "start": {"bucket": "exports"}, "input": {"kee": "a"}}
     allowed = 'allowed: {"key": "the key of an object"}, or an event of S3 about an object in exports'
-    with told(highwater.JobError, f"job x: input: got {{'kee': 'a'}}, {allowed}"):
+    with told(highwater.jobs.JobError, f"job x: input: got {{'kee': 'a'}}, {allowed}"):
         handler(event, None)
     elsewhere = {"detail": {"bucket": {"name": "other"}, "object": {"key": "a"}}}
-    with told(highwater.JobError, f"job x: input: got {elsewhere}, {allowed}"):
+    with told(highwater.jobs.JobError, f"job x: input: got {elsewhere}, {allowed}"):
         handler({**event, "input": elsewhere}, None)
     text = "PacedLoad: got an event without job: {'Records': []}; have its state machine call it"
-    with told(highwater.JobError, text):
+    with told(highwater.jobs.JobError, text):
         handler({"Records": []}, None)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-import highwater
-from highwater import ShardedKey, Shards
-from highwater.core.shards.key import shards_needed
+import highwater.shards
+from highwater.shards import ShardedKey, Shards
+from highwater.shards.key import shards_needed
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import ROOT
 from tests.local.world import MINUTE, SECOND, keyed, metric, units
@@ -81,7 +81,7 @@ def test_hot_key_of_5_000_writes_a_second_is_throttled_and_its_shards_are_not(
     assert throttles[0]
     assert throttles[1] == []
 
-    found = highwater.scatter_query(
+    found = highwater.shards.scatter_query(
         dynamodb,
         spread,
         key,
@@ -137,7 +137,7 @@ def test_query_of_real_requests_goes_on_at_its_cursor(clients: dict[str, Any]) -
         numbers: list[int] = []
         cursor = None
         while True:
-            found = highwater.scatter_query(dynamodb, table, declared, plain, cursor=cursor, **more)
+            found = highwater.shards.scatter_query(dynamodb, table, declared, plain, cursor=cursor, **more)
             page = [int(item["sk"]["N"]) for item in found]
             assert len(page) <= 7
             numbers += page
@@ -147,7 +147,9 @@ def test_query_of_real_requests_goes_on_at_its_cursor(clients: dict[str, Any]) -
         assert numbers == [*range(28, -25, -2)]
     names: dict[str, Any] = {"partition_key": "pk", "now": begun}
     got = [
-        highwater.scatter_get(dynamodb, table, key, "TENANT#1", sort={"sk": {"N": str(n - 30)}}, hashed=n, **names)
+        highwater.shards.scatter_get(
+            dynamodb, table, key, "TENANT#1", sort={"sk": {"N": str(n - 30)}}, hashed=n, **names
+        )
         for n in (0, 25, 59, 77)
     ]
     assert [None if each is None else each["pk"]["S"] for each in got] == [
@@ -191,7 +193,9 @@ def test_functions_of_the_page_do_what_it_says(clients: dict[str, Any]) -> None:
     assert [item["sk"]["S"] for item in page["open_orders"](dynamodb)] == [f"p-{number:02d}" for number in range(30)]
     moved = ShardedKey(page["orders"].periods, unsharded_until=None)
     names: dict[str, Any] = {"partition_key": "pk", "sort": {"sk": old["sk"]}, "hashed": "o-01"}
-    found = highwater.scatter_get(dynamodb, "orders-of-page", moved, "TENANT#1", at=begun - timedelta(hours=4), **names)
+    found = highwater.shards.scatter_get(
+        dynamodb, "orders-of-page", moved, "TENANT#1", at=begun - timedelta(hours=4), **names
+    )
     assert found is not None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-import highwater
+import highwater.budgets
 from highwater.core.units import Dimension
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.lockstep import SeatClock, play
@@ -58,7 +58,7 @@ class Worker:
     def __call__(self, clock: SeatClock) -> None:
         dynamodb = self.cloud.client("dynamodb")
         record = _Record(self, self.cloud.client("dynamodb"), clock)
-        budget = highwater.SharedBudget(
+        budget = highwater.budgets.SharedBudget(
             name="nightly",
             clock=clock.monotonic_ns,
             wall=lambda: clock.time() + self.skew,

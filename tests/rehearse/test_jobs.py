@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from highwater.core import Dimension
 from highwater.core.pacing import Start
+from highwater_lab.budgets.workers import Workers
 from highwater_lab.rehearse import PlannedJob, RehearsalError, Workload, rehearse
 from highwater_lab.report.document import rehearsal_document
 from highwater_lab.report.terminal import work_lines
 from highwater_lab.simulation import JobRun, Run, TableSetup
-from highwater_lab.simulation.background import Workers
 from highwater_lab.traffic import Traffic
 from highwater_lab.traffic.series import Stream
 from tests.simulation.tables import START, table, tracked, writes

@@ -21,7 +21,7 @@ from cdk_highwater import (
     Window,
     manage_capacity,
 )
-from cdk_highwater.manage import capacity_of
+from cdk_highwater.table.manage import capacity_of
 from highwater.core import Plan
 
 Document = dict[str, Any]

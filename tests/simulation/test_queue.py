@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.core.buffered import delay_seconds
+from highwater.queues.messages import delay_seconds
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.policies.declared import Declared
+from highwater_lab.queues.queue import WaitingWrites, drained
 from highwater_lab.simulation import Buffer, QueueRun, ResourceSetup, Run, TargetSetup, simulate
-from highwater_lab.simulation.queue import WaitingWrites, drained
 from highwater_lab.traffic import Stream, Traffic
 from tests.simulation.tables import START, WRITE, table, tracked, writes
 
@@ -134,7 +134,7 @@ def test_law_table_that_refuses_nothing_gets_what_drained_says(rates: list[int],
     setup = table(ROOMY, buffer=Buffer(units=units))
     run = simulate(setup, traffic, Declared())
     assert run.queue is not None
-    let_through = drained(setup, traffic).rates[Stream(None, WRITE)]
+    let_through = drained(Buffer(units=units), traffic).rates[Stream(None, WRITE)]
     assert [quanta // 60 for quanta in run.target(WRITE).consumed] == list(let_through)
     assert run.queue.written_units + run.queue.left_units == sum(rates) * 60
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import click
 
-from highwater.cli.terminal import say
+from highwater.terminal.console import say
 from highwater_lab.audit import (
     AuditFolder,
     Judgement,

@@ -15,10 +15,10 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from highwater.cli.terminal import open_console
 from highwater.core import Severity
+from highwater.terminal.console import open_console
 from highwater_lab.commands.options import Misuse, misuse_of_errors
-from highwater_lab.template.findings import SynthFinding, read_findings
+from highwater_lab.template.synthesized import SynthFinding, read_findings
 
 _SYNTH_SECONDS = 600
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "dim"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from highwater.cli.terminal import open_console, say
+from highwater.terminal.console import open_console, say
 from highwater_lab.commands.options import Misuse, check_places, misuse_of_errors
 from highwater_lab.commands.traffic_source import open_session, telling_of
 from highwater_lab.doctor import CHECKS, CheckedPlace, Result, State, run_checks

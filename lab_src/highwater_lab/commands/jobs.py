@@ -12,10 +12,10 @@ from datetime import UTC, datetime, time
 
 import click
 
-from highwater.cli.durations import DurationType
 from highwater.core import Dimension
-from highwater.core.buffered import LONGEST_DRAIN_SECONDS
+from highwater.core.limits import LONGEST_DRAIN_SECONDS
 from highwater.core.pacing import Start
+from highwater.terminal.durations import DurationType
 from highwater_lab.rehearse import PlannedBoost, PlannedJob
 from highwater_lab.simulation import Buffer
 

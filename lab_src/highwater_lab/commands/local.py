@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
-from highwater.cli.durations import DurationType
+from highwater.terminal.durations import DurationType
 from highwater_lab.commands.traffic import traffic_command
 from highwater_lab.local.cloud import DRIVEN_FROM
 from highwater_lab.local.control import CloudControl, CloudError, CloudStatus, is_origin

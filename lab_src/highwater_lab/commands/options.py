@@ -16,9 +16,9 @@ from typing import Any
 import click
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from highwater.cli.terminal import open_console
 from highwater.core import HighwaterError
 from highwater.core.plan.zones import find_zone
+from highwater.terminal.console import open_console
 from highwater_lab.physics import KeyDistribution
 from highwater_lab.template import read_parameters
 

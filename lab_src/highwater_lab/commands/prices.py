@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from highwater.cli.terminal import open_console, say
+from highwater.terminal.console import open_console, say
 from highwater_lab.commands.options import Misuse, check_places, misuse_of_errors
 from highwater_lab.files import read_file, replace_file
 from highwater_lab.services.prices import PRICE_LIST_URL, Prices, load_prices, price_file

@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from highwater.cli.terminal import open_console, say
 from highwater.core import Dimension
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.windows import DAYS, parse_days
 from highwater.core.scaler import ScalerSettings
+from highwater.terminal.console import open_console, say
 from highwater_lab.commands.options import (
     Finite,
     check_places,

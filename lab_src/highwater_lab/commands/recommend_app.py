@@ -10,8 +10,8 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from highwater.cli.terminal import open_console, say
 from highwater.core import Dimension
+from highwater.terminal.console import open_console, say
 from highwater_lab.recommend import Candidate
 from highwater_lab.rehearse import PlanGoals, PlanSum, TablePlan, plan_app, sum_plans
 from highwater_lab.report.app import counted, share, usd

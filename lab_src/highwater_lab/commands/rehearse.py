@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from highwater.cli.terminal import inert, open_console
+from highwater.terminal.console import inert, open_console
 from highwater_lab.commands.options import (
     Finite,
     Misuse,

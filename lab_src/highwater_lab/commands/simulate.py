@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from highwater.cli.terminal import open_console
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
+from highwater.terminal.console import open_console
 from highwater_lab.commands.jobs import BoostOption, BufferOption, JobOption
 from highwater_lab.commands.options import (
     Finite,

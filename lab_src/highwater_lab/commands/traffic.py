@@ -12,9 +12,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from highwater.cli.durations import DurationType
-from highwater.cli.terminal import open_console, say, stopped_by_signals
 from highwater.core import Dimension, HighwaterError
+from highwater.terminal.console import open_console, say, stopped_by_signals
+from highwater.terminal.durations import DurationType
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
 from highwater_lab.commands.traffic_source import tell_notes
 from highwater_lab.local.control import CloudControl, CloudError

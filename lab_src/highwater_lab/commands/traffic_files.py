@@ -14,8 +14,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from highwater.cli.terminal import open_console, say
 from highwater.core import Dimension
+from highwater.terminal.console import open_console, say
 from highwater_lab.commands.options import Misuse, misuse_of_errors, progress_bar
 from highwater_lab.commands.traffic_source import asked_of_cloudwatch, open_session, telling_of
 from highwater_lab.services.prices import load_prices

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from highwater.cli.durations import DurationType
-from highwater.cli.terminal import say
 from highwater.core import Dimension
+from highwater.terminal.console import say
+from highwater.terminal.durations import DurationType
 from highwater_lab.audit.account import LiveTable, read_table
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
 from highwater_lab.rehearse import Conditions

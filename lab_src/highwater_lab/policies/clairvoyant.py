@@ -13,9 +13,9 @@ from highwater.core.bucket import Bucket
 from highwater.core.throttles import ThrottleCause
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.physics.throughput import Cause
+from highwater_lab.rooms import drained
 from highwater_lab.services.billing import bill
 from highwater_lab.services.prices import Prices, load_prices
-from highwater_lab.simulation.queue import drained
 from highwater_lab.simulation.run import Change, Run, TargetRun
 from highwater_lab.simulation.setup import TableSetup
 from highwater_lab.simulation.simulator import billed_replicas

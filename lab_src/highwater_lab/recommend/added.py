@@ -1,6 +1,6 @@
 """What `manage_capacity` will add to a stack, and a scaler beside it: resources and alarms, before a synth.
 
-At synth, `cdk_highwater.quotas` counts the same in what was made; a test holds one against the other.
+At synth, `cdk_highwater.support.quotas` counts the same in what was made; a test holds one against the other.
 """
 
 from __future__ import annotations

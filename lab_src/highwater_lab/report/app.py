@@ -12,7 +12,7 @@ from urllib.parse import quote
 from rich.console import Console
 from rich.markup import escape
 
-from highwater.cli.terminal import inert
+from highwater.terminal.console import inert
 from highwater_lab.rehearse import (
     AppRehearsal,
     Cheapest,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from highwater.core import Dimension
 from highwater.core.pacing import MILLIUNITS, NANOSECONDS, Brake, Follower, Shown
-from highwater.core.shares import Member, renewed, renews_at
 from highwater_lab.physics import QUANTA_PER_UNIT
+from highwater_lab.rooms import workers_of
 from highwater_lab.simulation.setup import JobRun, JobSetup
 from highwater_lab.simulation.table import SimulatedTable
 from highwater_lab.simulation.targets import SimulatedTarget
@@ -59,32 +58,6 @@ class MinuteMeter:
         return self._target.served, sum(self._target.throughput.refused.values())
 
 
-class Workers:
-    """The workers of one job, which share its rate as real ones do: each leases a part of it, and renews the lease.
-
-    All of them begin at once, and each would use the whole rate alone.
-    """
-
-    def __init__(self, count: int) -> None:
-        self._due = [(0, f"{number:03}") for number in range(count)]
-        self._members: list[Member] = []
-
-    def may_use(self, now: int, rate: int) -> int:
-        """Return what all of them may use in the second from *now* on, in thousandths of a unit per second.
-
-        Args:
-            now: Milliseconds since 1970.
-            rate: The rate that they share.
-        """
-        while self._due[0][0] < now + _SECOND_MS:
-            due, id = heapq.heappop(self._due)
-            at = max(due, now)
-            own, self._members = renewed(self._members, id, now=at, rate=rate, wants=rate)
-            heapq.heappush(self._due, (renews_at(own, self._members, at), id))
-        # leases of a higher rate are still held for a while after it has fallen
-        return min(sum(each.share for each in self._members), rate)
-
-
 class RunningJob:
     """One job: asks for what its follower and its brake let it, and asks again for what was refused.
 
@@ -109,7 +82,7 @@ class RunningJob:
         self._period = look_seconds(table)
         self._bins = len(self._first.rates or ())
         self._meter: MinuteMeter | None = None
-        self._workers = Workers(job.workers) if job.workers > 1 else None
+        self._workers = workers_of(job.workers) if job.workers > 1 else None
         # quanta that were asked for since the last look, and the most in a second so far
         self._asked = self._most = 0
         self._served = self._refused = self._others_refused = 0

@@ -8,6 +8,7 @@ from dataclasses import replace
 from highwater.core import Bounds, Dimension
 from highwater.core.pulses import SLOT_SECONDS
 from highwater_lab.physics import QUANTA_PER_UNIT
+from highwater_lab.rooms import drained, start_queue
 from highwater_lab.services.autoscaling import bounds_before
 from highwater_lab.services.billing import ALARMS_PER_POLICY, Bill, BilledReplica, bill
 from highwater_lab.services.prices import Prices, load_prices
@@ -17,7 +18,6 @@ from highwater_lab.simulation.autoscaling import SimulatedAutoScaling
 from highwater_lab.simulation.background import start_jobs
 from highwater_lab.simulation.fleet import Fleet
 from highwater_lab.simulation.policy import Calls, Policy, PolicyResource, PolicyTarget, Seen
-from highwater_lab.simulation.queue import drained, start_queue
 from highwater_lab.simulation.run import Run
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.simulation.table import SimulatedTable, rates_of

@@ -14,7 +14,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 
 from highwater.bulk.in_flight import MOST_IN_FLIGHT
-from highwater.bulk.shared import Lane, Share, SharedBudget, WorkEndedError
+from highwater.bulk.sharing import Lane, Share, Sharing, WorkEndedError
 from highwater.client.hooks import Throttle
 from highwater.client.sessions import check_session, client_config, renewed_in_forks
 from highwater.core.errors import HighwaterError
@@ -22,6 +22,7 @@ from highwater.core.pacing import MILLIUNITS, NANOSECONDS, Brake, PacingBucket
 from highwater.core.plan.plan import TargetKey
 from highwater.core.throttles import ThrottleCause
 from highwater.core.units import Dimension
+from highwater.rooms import shared_budget
 
 GOES_ON: Final = "start it again with the same checkpoint to go on"
 # Attempts of a request that fails for another reason than throttling
@@ -216,7 +217,7 @@ class Pacer:
     starts_full: bool = True
     patience: Callable[[], float] = lambda: float("inf")
     region: str | None = None
-    shared: SharedBudget | None = None
+    shared: Sharing | None = None
     is_shadow: bool = False
     shadow_seconds: float = 0.0
     _budgets: dict[tuple[str, TargetKey], _Budget] = field(default_factory=dict)
@@ -551,7 +552,7 @@ def pacer_for(
     if budget is None:
         return pacer or Pacer(starts_full=False)
     try:
-        shared = SharedBudget(name=budget, session=session, coordinator=coordinator)
+        shared = shared_budget(budget, session, coordinator)
     except ValueError as error:
         raise PaceError(str(error)) from error
     return Pacer(starts_full=False, shared=shared)

@@ -39,12 +39,12 @@ from highwater.aws.coordinator_table import (
 )
 from highwater.aws.coordinator_table import client as lease_client
 from highwater.aws.region import AwsRegion
-from highwater.cli.durations import DurationType
 from highwater.cli.options import account_options, as_json_option
-from highwater.cli.terminal import open_console, say, tell
 from highwater.core.boosts import LeaseError
 from highwater.core.names import TargetName
 from highwater.core.units import Dimension
+from highwater.terminal.console import open_console, say, tell
+from highwater.terminal.durations import DurationType
 
 _FINDING = 1
 _MALFORMED = 400

@@ -29,11 +29,11 @@ from highwater.cli.situation import (
     find_plans,
     read_situations,
 )
-from highwater.cli.terminal import Hanging, open_console
 from highwater.core.limits import FREE_DECREASES_PER_DAY
 from highwater.core.plan.windows import is_open
 from highwater.core.plan.zones import find_zone
 from highwater.core.scaler import ScaledPlan
+from highwater.terminal.console import Hanging, open_console
 
 _WATCH = click.option("--watch", is_flag=True, help="Refresh the output every ten seconds until interrupted.")
 _EVERY_SECONDS = 10

@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from highwater.cli.situation import MissingTable, Seen, Situation, UnmanagedIndex
-from highwater.cli.terminal import Hanging
 from highwater.core.names import target_label
 from highwater.core.units import Dimension
+from highwater.terminal.console import Hanging
 
 _UNITS = {Dimension.READ: "RCU", Dimension.WRITE: "WCU"}
 # wider than any line

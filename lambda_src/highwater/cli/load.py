@@ -30,7 +30,7 @@ from highwater.cli.options import (
     warn,
 )
 from highwater.cli.rates import BulkRate, RateType
-from highwater.cli.terminal import open_console, say, stopped_by_signals
+from highwater.terminal.console import open_console, say, stopped_by_signals
 
 _MOST_SHOWN: Final = 10
 _EVERY: Final = 1_000

@@ -9,7 +9,7 @@ import traceback
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
-from highwater.cli.terminal import hear_interrupts, inert, prepare_streams, say
+from highwater.terminal.console import hear_interrupts, inert, prepare_streams, say
 
 if TYPE_CHECKING:
     import click

@@ -12,10 +12,11 @@ import botocore.session
 import click
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError, ProfileNotFound
 
-from highwater import PacedWorkError, PaceError, Pacer, SharedBudgetError
+from highwater import PacedWorkError, PaceError, Pacer
+from highwater.bulk.sharing import SharedBudgetError
 from highwater.cli.items import InputError, OutputError
-from highwater.cli.terminal import say
 from highwater.core.pacing import Start
+from highwater.terminal.console import say
 
 F = TypeVar("F", bound=Callable[..., Any])
 NO_REGION = "no region is set; give --region, or set AWS_REGION"

@@ -13,9 +13,9 @@ from highwater.aws.autoscaling import RegisteredTargets
 from highwater.aws.region import AwsRegion
 from highwater.aws.tables import DescribedTable, TableBusyError, TableNotFoundError, TableRefusedError
 from highwater.cli.options import NO_REGION, account_options, as_json_option
-from highwater.cli.terminal import say
 from highwater.core.names import TargetName, table_of_label, target_label
 from highwater.core.scaler import Mode
+from highwater.terminal.console import say
 
 _FINDING = 1
 

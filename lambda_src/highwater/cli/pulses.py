@@ -19,7 +19,6 @@ from highwater.aws.observe import PULSE_MINUTES
 from highwater.aws.region import AwsRegion
 from highwater.cli.options import account_options, as_json_option, aws_errors_in_a_line
 from highwater.cli.situation import Coordinators, find_plans
-from highwater.cli.terminal import Hanging, open_console, say
 from highwater.core.names import TargetName, target_label
 from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import SLOT_SECONDS, SLOTS_PER_MINUTE, Slots, slot_at
@@ -30,6 +29,7 @@ from highwater.core.scaler.fleet import (
     MOST_TOLD_PERCENT,
     coverage_percent,
 )
+from highwater.terminal.console import Hanging, open_console, say
 
 _FINDING = 1
 

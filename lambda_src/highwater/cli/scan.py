@@ -28,8 +28,8 @@ from highwater.cli.options import (
     warn,
 )
 from highwater.cli.rates import BulkRate, RateType
-from highwater.cli.terminal import open_console, say, stopped_by_signals
 from highwater.core.documents import DocumentError, read_document
+from highwater.terminal.console import open_console, say, stopped_by_signals
 
 _FINDING = 1
 

@@ -24,7 +24,6 @@ from highwater.aws.observe import NOTHING_KEPT, Kept, observe_table
 from highwater.aws.parameters import ScaledPlans
 from highwater.aws.region import AwsRegion
 from highwater.aws.tables import DescribedTable
-from highwater.cli.terminal import say
 from highwater.core import Bounds, Target, timeline
 from highwater.core.boosts import Lease
 from highwater.core.boosts.lease import described_lease
@@ -45,6 +44,7 @@ from highwater.core.scaler import (
 from highwater.core.scaler.attention import scaled_targets
 from highwater.core.scaler.decision import decision_document
 from highwater.core.units import Dimension, Units
+from highwater.terminal.console import say
 
 _AHEAD = timedelta(days=8)
 _MINUTE = timedelta(minutes=1)

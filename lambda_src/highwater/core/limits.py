@@ -45,6 +45,10 @@ MAX_PLAN_BYTES: Final = MAX_PARAMETER_BYTES - 200
 # A limit of this library: a longer lead is better declared as a window.
 MAX_LEAD: Final = timedelta(hours=24)
 
+# Messages are deleted 14 days after they were sent; a day of it is left to act in, once some are older than their drain
+# time (Amazon SQS API Reference, SetQueueAttributes: MessageRetentionPeriod, read 2026-11)
+LONGEST_DRAIN_SECONDS: Final = 13 * 86_400
+
 # Years whose clock changes are compared. Zone rules are political decisions, so later years would be guesses.
 FIRST_ZONE_YEAR: Final = 2025
 LAST_ZONE_YEAR: Final = 2040

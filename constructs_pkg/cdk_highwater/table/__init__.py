@@ -1,0 +1,1 @@
+"""Tables with declared capacity: what a plan becomes in the template."""

@@ -1,0 +1,1 @@
+"""How workers of a simulated job share its rate."""

@@ -1,0 +1,1 @@
+"""Simulated queues in front of a table's writes."""

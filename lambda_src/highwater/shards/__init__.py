@@ -1,0 +1,32 @@
+"""Sharded keys: `ShardedKey` spreads a hot partition key over several, `scatter_query` and `scatter_get` read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from highwater.exports import exported
+
+if TYPE_CHECKING:
+    from highwater.shards.key import ShardedKey, ShardError, Shards
+    from highwater.shards.scatter import ScatterQuery, scatter_get, scatter_query
+
+__all__ = [
+    "ScatterQuery",
+    "ShardError",
+    "ShardedKey",
+    "Shards",
+    "scatter_get",
+    "scatter_query",
+]
+
+__getattr__, __dir__ = exported(
+    __name__,
+    {
+        "ScatterQuery": "highwater.shards.scatter",
+        "ShardError": "highwater.shards.key",
+        "ShardedKey": "highwater.shards.key",
+        "Shards": "highwater.shards.key",
+        "scatter_get": "highwater.shards.scatter",
+        "scatter_query": "highwater.shards.scatter",
+    },
+)

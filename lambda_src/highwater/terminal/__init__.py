@@ -1,0 +1,1 @@
+"""What the commands of all distributions share: streams, tables and text for a terminal, and durations."""
