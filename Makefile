@@ -76,11 +76,16 @@ test-engines: setup #+ The same job by plain processes, Dask and PySpark, which 
 	@test -d build/engines/pyspark || $(BIN)/pip install --quiet --target build/engines distributed pyspark
 	@PYTHONPATH=$(CURDIR)/build/engines $(PYTEST) --numprocesses 0 -m cloud tests/local/test_job_engines.py $(ARGS)
 
+.PHONY: test-without-rooms
+test-without-rooms: setup #+ Types and quick tests of a copy without each room that can be taken out (offline, free; twenty minutes). ARGS="--rooms shards tests/core"
+	@$(BIN)/python -m tests.without_rooms $(ARGS)
+
 .PHONY: nightly
-nightly: setup #+ Laws with all of their examples and new seeds, long sequences, faults, fuzz, mutants, the core in the Python of Lambda (offline, free; hours)
+nightly: setup #+ Laws with all of their examples and new seeds, long sequences, faults, fuzz, mutants, the core in the Python of Lambda, each room taken out (offline, free; hours)
 	@HIGHWATER_EXAMPLES=nightly $(BIN)/python -m pytest --numprocesses auto -m "not cloud" tests/core tests/examples tests/handlers tests/services tests/simulation
 	@$(BIN)/python -m pytest --numprocesses auto benchmarks/tests
 	@$(MAKE) --no-print-directory test-lambda-python
+	@$(MAKE) --no-print-directory test-without-rooms
 	@$(MAKE) --no-print-directory sequences
 	@$(MAKE) --no-print-directory faults
 	@$(MAKE) --no-print-directory fuzz

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Final
 
 from highwater.core import Dimension
-from highwater.core.pacing import Start
+from highwater.core.pacing.following import Start
 from highwater.core.tracking import TargetTracking
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode

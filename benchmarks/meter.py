@@ -25,7 +25,7 @@ from botocore.exceptions import ClientError
 from highwater import CoordinatorClient, Meter, Pulse
 from highwater.client.hooks import Counts
 from highwater.core import Dimension
-from highwater.core.pacing import item_bytes, write_units_of
+from highwater.core.items import item_bytes, write_units_of
 from highwater.core.plan.plan import TargetKey
 from highwater.core.prices import HOURS_PER_MONTH
 from highwater.core.pulses import Hint, amount_attribute, hints_of_shards, hints_text, pulse_partition, pulse_sort_key

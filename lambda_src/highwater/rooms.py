@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from highwater.bulk.sharing import Sharing
 
 # each room, and the rooms that it imports itself
-ROOMS: Final = {
-    "budgets": frozenset[str](),
-    "jobs": frozenset({"budgets"}),
-    "queues": frozenset({"budgets"}),
-    "shards": frozenset[str](),
+ROOMS: Final[dict[str, tuple[str, ...]]] = {
+    "budgets": (),
+    "jobs": ("budgets",),
+    "queues": ("budgets",),
+    "shards": (),
 }
 
 

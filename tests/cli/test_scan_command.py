@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from highwater.core.pacing import scan_units
+from highwater.core.pacing.segments import scan_units
 from highwater_lab.local import LocalCloud
 from tests.cli.paced_stage import Stage, read_items
 from tests.command import Command

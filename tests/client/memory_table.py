@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from botocore.exceptions import ClientError
 
-from highwater.core.pacing import page_units
+from highwater.core.items import page_units
 
 PAGE_BYTES = 1_048_576
 

@@ -15,7 +15,7 @@ from highwater.bulk.adaptive import FollowedRate, TableShows
 from highwater.bulk.budget import Paid
 from highwater.client.hooks import Throttle
 from highwater.core import Dimension
-from highwater.core.pacing import Start
+from highwater.core.pacing.following import Start
 from highwater.core.throttles import ThrottleCause
 from tests.client.memory_budget import Record
 from tests.client.memory_table import InMemory

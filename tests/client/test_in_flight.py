@@ -23,7 +23,7 @@ from highwater.bulk.send import BatchSender, PageReader, Sent, WriteJob
 from highwater.bulk.sharing import WorkEndedError
 from highwater.bulk.write import BlockWriter
 from highwater.core import Dimension
-from highwater.core.pacing import PageSize
+from highwater.core.pacing.pages import PageSize
 from tests.client.memory_budget import AT, GONE, Record
 from tests.client.memory_table import MemoryTable, refused
 from tests.client.memory_writes import MemoryWrites, jobs_of

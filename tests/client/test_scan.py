@@ -21,7 +21,7 @@ from highwater import PacedWorkError, PaceError, ScanPage, ScanProgress, TableSc
 from highwater.bulk.checkpoint import Checkpoint, ScanHeader
 from highwater.bulk.scan import SegmentPages
 from highwater.bulk.send import PageReader
-from highwater.core.pacing import PageSize
+from highwater.core.pacing.pages import PageSize
 from highwater.core.units import Dimension
 from tests.client.memory_table import MemoryTable, refused
 from tests.client.virtual_clock import SECOND, Clock

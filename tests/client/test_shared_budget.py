@@ -21,7 +21,7 @@ from highwater.budgets import SharedBudget, SharedBudgetError
 from highwater.budgets.shared import WhenLost
 from highwater.bulk.send import BatchSender, PageReader
 from highwater.client.sessions import client_config
-from highwater.core.pacing import PageSize
+from highwater.core.pacing.pages import PageSize
 from highwater.core.units import Dimension
 from tests.client.memory_budget import AT, GONE, LANE, RATE, SECOND, Record
 from tests.client.memory_writes import jobs_of

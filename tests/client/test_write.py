@@ -21,7 +21,7 @@ from highwater.bulk.items import Action
 from highwater.bulk.send import BatchSender, Sent, batches_of
 from highwater.bulk.write import PacedWrite, _laps, refuse
 from highwater.core import Dimension
-from highwater.core.pacing import item_bytes, write_units_of
+from highwater.core.items import item_bytes, write_units_of
 from tests.client.memory_table import refused
 from tests.client.memory_writes import MemoryWrites, jobs_of
 from tests.client.virtual_clock import SECOND, Clock

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.core.pacing import MILLIUNITS, NANOSECONDS, Follower, RateGoal, Shown
+from highwater.core.pacing.following import Follower, RateGoal, Shown
+from highwater.core.units import MILLIUNITS, NANOSECONDS
 
 MINUTE = 60 * NANOSECONDS
 

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.core.pacing import NANOSECONDS, Brake, PacingBucket, PageSize, count_segments, page_units, scan_units
+from highwater.core.items import page_units
+from highwater.core.pacing.brake import Brake
+from highwater.core.pacing.bucket import PacingBucket
+from highwater.core.pacing.pages import PageSize
+from highwater.core.pacing.segments import count_segments, scan_units
+from highwater.core.units import NANOSECONDS
 
 SECOND = NANOSECONDS
 _rates = st.integers(1, 3_000_000)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from highwater.core.pacing import IndexParts, WriteCost, nesting_of
+from highwater.core.items import nesting_of
+from highwater.core.pacing.writes import IndexParts, WriteCost
 
 KEYS = frozenset({"pk", "state"})
 EVERYTHING = IndexParts("by_state", frozenset({"state"}), None, is_local=False)

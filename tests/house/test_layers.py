@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from highwater.rooms import ROOMS
 from tests.cdk_cli import ROOT
 
 RUNTIME = ROOT / "lambda_src" / "highwater"
@@ -28,11 +29,10 @@ ALLOWED = {
     },
     RUNTIME / "client": {"highwater.core", "highwater.client", "boto3", "botocore"},
     RUNTIME / "bulk": {*_BULK, "highwater.rooms"},
-    # what a room may import of other rooms is in test_rooms.py
-    RUNTIME / "budgets": {*_BULK, *_ROOM, "highwater.budgets"},
-    RUNTIME / "jobs": {*_BULK, *_ROOM, "highwater.budgets", "highwater.jobs"},
-    RUNTIME / "queues": {*_BULK, *_ROOM, "highwater.budgets", "highwater.queues"},
-    RUNTIME / "shards": {*_BULK, *_ROOM, "highwater.shards"},
+    **{
+        RUNTIME / room: {*_BULK, *_ROOM, *(f"highwater.{each}" for each in (room, *needed))}
+        for room, needed in ROOMS.items()
+    },
     RUNTIME / "terminal": {"highwater.core", "highwater.terminal", "click", "rich"},
     RUNTIME / "cli": {
         "highwater.core",
@@ -104,7 +104,7 @@ CORE = "highwater.core"
 GROUND = {
     f"{CORE}.{name}"
     for name in (
-        *("bucket", "budget", "documents", "errors", "findings", "limits"),
+        *("bucket", "budget", "documents", "errors", "findings", "items", "limits"),
         *("names", "prices", "throttles", "tracking", "units"),
     )
 }
@@ -126,8 +126,6 @@ LAB_ARROWS = {
     "traffic": {"files", "physics"},
     "policies": {"physics", "rooms", "services", "simulation", "traffic"},
     "simulation": {"physics", "rooms", "services", "traffic"},
-    "budgets": set(),
-    "queues": {"physics", "simulation", "traffic"},
     "template": {"files", "physics", "services", "simulation"},
     "rehearse": {"physics", "policies", "recommend", "services", "simulation", "template", "traffic"},
     "recommend": {"physics", "policies", "services", "simulation", "traffic"},
@@ -146,6 +144,11 @@ LAB_ARROWS = {
         "pictures",
     },
     "local": {"physics", "traffic"},
+}
+LAB_ARROWS |= {
+    room: arrows
+    for room, arrows in {"budgets": set[str](), "queues": {"physics", "simulation", "traffic"}}.items()
+    if room in ROOMS
 }
 # the lab's folders that compute, and so need no library beside the core
 LAB_PURE = ("physics", "services", "simulation", "policies", "recommend", "rehearse")

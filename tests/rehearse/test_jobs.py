@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater.core import Dimension
-from highwater.core.pacing import Start
+from highwater.core.pacing.following import Start
 from highwater_lab.budgets.workers import Workers
 from highwater_lab.rehearse import PlannedJob, RehearsalError, Workload, rehearse
 from highwater_lab.report.document import rehearsal_document

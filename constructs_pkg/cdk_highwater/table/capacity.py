@@ -48,6 +48,7 @@ from highwater.core.findings import conflict
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.names import TargetName, plan_parameter
 from highwater.core.schedule.bounds import highest_ceiling
+from highwater.core.tracking import DEFAULT_TARGET_PERCENT
 
 
 class WindowHolder:
@@ -195,7 +196,7 @@ def _paths(target: Target, index_names: tuple[str, ...], replicas: range) -> lis
 
 
 def _settings(capacity: Capacity) -> dict[str, Any]:
-    tracking: dict[str, Any] = {"TargetValue": capacity.target_utilization_percent or 70}
+    tracking: dict[str, Any] = {"TargetValue": capacity.target_utilization_percent or DEFAULT_TARGET_PERCENT}
     if capacity.scale_in_cooldown:
         tracking["ScaleInCooldown"] = int(capacity.scale_in_cooldown.total_seconds())
     if capacity.scale_out_cooldown:

@@ -14,7 +14,7 @@ import click
 
 from highwater.core import Dimension
 from highwater.core.limits import LONGEST_DRAIN_SECONDS
-from highwater.core.pacing import Start
+from highwater.core.pacing.following import Start
 from highwater.terminal.durations import DurationType
 from highwater_lab.rehearse import PlannedBoost, PlannedJob
 from highwater_lab.simulation import Buffer

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from highwater.core import Dimension
-from highwater.core.tracking import TargetTracking
+from highwater.core.tracking import DEFAULT_TARGET_PERCENT, TargetTracking
 from highwater_lab.commands.options import Misuse, check_places, misuse_of_errors, parameters_options
 from highwater_lab.recommend.added import AddedResources, ComingTable, added_to
 from highwater_lab.recommend.code import managed_code_of
@@ -21,7 +21,6 @@ from highwater_lab.template.stacks import is_open
 from highwater_lab.template.tables import DEFAULT_TAKEN
 
 _path = click.Path(path_type=Path)
-_USUAL_TARGET_PERCENT: Final = 70
 _TWO_DEPLOYS = two_deploys(
     "its auto_scale_read_capacity, auto_scale_write_capacity and auto_scale_global_secondary_index_... calls, or its "
     "ScalableTarget and ScalingPolicy resources",
@@ -151,7 +150,7 @@ def _at_all_times(target: TargetSetup) -> TargetSetup:
     tracking = target.tracking
     if tracking is None and target.has_target and floor < ceiling:
         # its bounds stay, so something has to move it between them
-        tracking = TargetTracking(target_percent=_USUAL_TARGET_PERCENT)
+        tracking = TargetTracking(target_percent=DEFAULT_TARGET_PERCENT)
     return replace(target, units=max(target.units, floor), min=floor, max=ceiling, tracking=tracking)
 
 

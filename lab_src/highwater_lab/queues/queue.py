@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from highwater.core import Dimension
-from highwater.core.pacing import NANOSECONDS, Brake
+from highwater.core.pacing.brake import Brake
+from highwater.core.units import NANOSECONDS
 from highwater.queues.messages import delay_seconds
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.simulation.background import MinuteMeter, look_seconds

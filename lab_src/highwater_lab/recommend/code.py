@@ -12,6 +12,7 @@ from typing import Final
 
 from highwater.core import Capacity, Dimension, HighWaterMark, IndexCapacity, Plan, Window
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from highwater.core.tracking import DEFAULT_TARGET_PERCENT
 from highwater_lab.recommend.candidates import Candidate
 from highwater_lab.simulation import KeyAttribute, Keys, KnownTable, TableSetup
 from highwater_lab.simulation.plans import declared_plan
@@ -282,7 +283,7 @@ def _capacity(capacity: Capacity) -> str:
         return f"Capacity.fixed({_number(int(capacity.min_capacity))})"
     low, high = _number(int(capacity.min_capacity)), _number(int(capacity.max_capacity))
     parts = [f"min_capacity={low}", f"max_capacity={high}"]
-    if capacity.target_utilization_percent != 70:
+    if capacity.target_utilization_percent != DEFAULT_TARGET_PERCENT:
         parts.append(f"target_utilization_percent={capacity.target_utilization_percent}")
     for name, cooldown in (("in", capacity.scale_in_cooldown), ("out", capacity.scale_out_cooldown)):
         if cooldown:

@@ -9,7 +9,7 @@ from typing import Final
 
 from highwater.core import Dimension
 from highwater.core.boosts import Lease, units_for_rate
-from highwater.core.pacing import RateGoal, Start
+from highwater.core.pacing.following import RateGoal, Start
 from highwater_lab.simulation import JobSetup, TableSetup
 from highwater_lab.traffic import Traffic
 

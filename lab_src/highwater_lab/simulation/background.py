@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from highwater.core import Dimension
-from highwater.core.pacing import MILLIUNITS, NANOSECONDS, Brake, Follower, Shown
+from highwater.core.pacing.brake import Brake
+from highwater.core.pacing.following import Follower, Shown
+from highwater.core.units import MILLIUNITS, NANOSECONDS
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.rooms import workers_of
 from highwater_lab.simulation.setup import JobRun, JobSetup

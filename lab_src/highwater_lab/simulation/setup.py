@@ -12,7 +12,7 @@ from highwater.core import Capacity, Dimension, Units
 from highwater.core.boosts import Lease
 from highwater.core.bucket import BURST_SECONDS, OnRaise
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
-from highwater.core.pacing import RateGoal
+from highwater.core.pacing.following import RateGoal
 from highwater.core.scaler.plan import ScaledPlan
 from highwater.core.tracking import TargetTracking
 from highwater_lab.physics import KeyDistribution

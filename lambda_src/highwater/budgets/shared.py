@@ -24,7 +24,7 @@ from highwater.bulk.sharing import Lane, Share, SharedBudgetError, WorkEndedErro
 from highwater.client.coordinator import CoordinatorClient, CoordinatorNotFoundError
 from highwater.client.sessions import check_session, client_config, renewed_in_forks, session_apart
 from highwater.core.names import MOST_BUDGET_CHARACTERS, PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE, budget_partition
-from highwater.core.pacing import NANOSECONDS
+from highwater.core.units import NANOSECONDS
 
 _LOG: Final = logging.getLogger("highwater.pace")
 _MILLISECOND: Final = 1_000_000

@@ -32,8 +32,9 @@ from highwater.bulk.in_flight import MOST_AT_FIRST, MOST_IN_FLIGHT, InFlight
 from highwater.client.boost import boost
 from highwater.client.coordinator import BoostError
 from highwater.core.names import TargetName
-from highwater.core.pacing import MILLIUNITS, USUAL_TARGET_PERCENT, Follower, RateGoal, Shown, Start
-from highwater.core.units import Dimension
+from highwater.core.pacing.following import Follower, RateGoal, Shown, Start
+from highwater.core.tracking import DEFAULT_TARGET_PERCENT
+from highwater.core.units import MILLIUNITS, Dimension
 
 _LOG: Final = logging.getLogger("highwater.pace")
 _METRIC_MINUTES: Final = 10
@@ -334,7 +335,7 @@ class FollowedRate:
                     "itself drives the capacity up, to the ceiling",
                     self._label(index),
                     self._goal.percent,
-                    watched.shown.target_percent or USUAL_TARGET_PERCENT,
+                    watched.shown.target_percent or DEFAULT_TARGET_PERCENT,
                 )
 
     def _label(self, index: str | None) -> str:

@@ -18,10 +18,11 @@ from highwater.bulk.sharing import Lane, Share, Sharing, WorkEndedError
 from highwater.client.hooks import Throttle
 from highwater.client.sessions import check_session, client_config, renewed_in_forks
 from highwater.core.errors import HighwaterError
-from highwater.core.pacing import MILLIUNITS, NANOSECONDS, Brake, PacingBucket
+from highwater.core.pacing.brake import Brake
+from highwater.core.pacing.bucket import PacingBucket
 from highwater.core.plan.plan import TargetKey
 from highwater.core.throttles import ThrottleCause
-from highwater.core.units import Dimension
+from highwater.core.units import MILLIUNITS, NANOSECONDS, Dimension
 from highwater.rooms import shared_budget
 
 GOES_ON: Final = "start it again with the same checkpoint to go on"

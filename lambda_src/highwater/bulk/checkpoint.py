@@ -18,7 +18,7 @@ from typing import Any, Final
 from highwater.bulk.budget import PacedWorkError
 from highwater.bulk.items import TOO_DEEP
 from highwater.core.documents import DocumentError, read_document
-from highwater.core.pacing import MOST_SEGMENTS
+from highwater.core.pacing.segments import MOST_SEGMENTS
 
 try:
     import fcntl

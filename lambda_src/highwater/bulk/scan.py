@@ -26,17 +26,11 @@ from highwater.bulk.in_flight import MOST_AT_FIRST, MOST_IN_FLIGHT
 from highwater.bulk.send import PageReader
 from highwater.client.sessions import check_session
 from highwater.core.errors import did_you_mean
-from highwater.core.pacing import (
-    MOST_SEGMENTS,
-    NANOSECONDS,
-    PageSize,
-    Start,
-    bytes_per_unit,
-    count_segments,
-    page_units,
-    scan_units,
-)
-from highwater.core.units import Dimension
+from highwater.core.items import bytes_per_unit, page_units
+from highwater.core.pacing.following import Start
+from highwater.core.pacing.pages import PageSize
+from highwater.core.pacing.segments import MOST_SEGMENTS, count_segments, scan_units
+from highwater.core.units import NANOSECONDS, Dimension
 
 _LOG: Final = logging.getLogger("highwater.pace")
 

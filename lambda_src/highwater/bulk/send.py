@@ -13,10 +13,11 @@ from highwater.bulk.budget import GOES_ON, Costs, Pacer, Paid, Retries, pause_be
 from highwater.bulk.in_flight import InFlight
 from highwater.bulk.items import TOO_DEEP, Action, Delete, Put, Update
 from highwater.client.hooks import Throttle, refusals_of, units_of
-from highwater.core.pacing import MOST_ITEM_BYTES, NANOSECONDS, PageSize, item_bytes, nesting_of, write_units_of
+from highwater.core.items import MOST_ITEM_BYTES, item_bytes, nesting_of, write_units_of
+from highwater.core.pacing.pages import PageSize
 from highwater.core.plan.plan import TargetKey
 from highwater.core.throttles import ThrottleCause
-from highwater.core.units import Dimension
+from highwater.core.units import NANOSECONDS, Dimension
 
 
 @dataclass(slots=True)

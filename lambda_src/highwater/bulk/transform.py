@@ -12,7 +12,7 @@ from highwater.bulk.items import Action
 from highwater.bulk.scan import ScanProgress, TableScan
 from highwater.bulk.send import Rejected
 from highwater.bulk.write import PacedWrite, WriteProgress, refuse
-from highwater.core.pacing import Start
+from highwater.core.pacing.following import Start
 
 
 def transform(

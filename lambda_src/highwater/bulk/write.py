@@ -20,7 +20,8 @@ from highwater.bulk.budget import PacedWorkError, Pacer, check_budget, check_wor
 from highwater.bulk.checkpoint import WRITES_KIND, WritePlace, held, warn_of_others
 from highwater.bulk.items import Action, Put
 from highwater.bulk.send import MOST_IN_BATCH, BatchSender, Rejected, Sent, WriteJob, batches_of, job_of
-from highwater.core.pacing import IndexParts, Start, WriteCost
+from highwater.core.pacing.following import Start
+from highwater.core.pacing.writes import IndexParts, WriteCost
 from highwater.core.units import Dimension
 
 

@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoRegionError, Profi
 from highwater import PacedWorkError, PaceError, Pacer
 from highwater.bulk.sharing import SharedBudgetError
 from highwater.cli.items import InputError, OutputError
-from highwater.core.pacing import Start
+from highwater.core.pacing.following import Start
 from highwater.terminal.console import say
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 
 from highwater.bulk.adaptive import PacedWork
-from highwater.core.pacing import Start
+from highwater.core.pacing.following import Start
 from highwater.core.prices import find_prices
 from highwater.core.units import Dimension
 

@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+# thousandths of a unit, and of a second the billionths, in which budgets are counted
+MILLIUNITS: Final = 1_000
+NANOSECONDS: Final = 1_000_000_000
 
 
 class Dimension(StrEnum):

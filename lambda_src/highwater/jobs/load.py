@@ -22,13 +22,13 @@ from highwater.bulk.scan import Key
 from highwater.bulk.send import Rejected
 from highwater.bulk.write import BlockWriter, PacedWrite
 from highwater.client.sessions import check_session, client_config
-from highwater.core.pacing import write_units_of
+from highwater.core.items import write_units_of
+from highwater.core.pacing.segments import count_load_segments
 from highwater.core.units import Dimension
 from highwater.jobs.job_table import JobError, JobTable, LoadSpec, Page, Pages, allowed_segments, check_name
 from highwater.jobs.segments import MOST_SEGMENT_REJECTS, OTHER_KINDS, JobProgress, Reject
 
 _SCHEME: Final = "s3://"
-_SEGMENT_BYTES, _LEAST_SEGMENT_BYTES, _USUAL_SEGMENTS = 2**26, 2**16, 32
 _CHUNK_BYTES: Final = 2**20
 # A block is put before it is recorded: some seconds of the worker's share, so that its lease is not over meanwhile. Its
 # share is not known before the first one.
@@ -178,7 +178,7 @@ def start_load(
     except (ClientError, BotoCoreError) as error:
         raise JobError(f"job {id}: {_unreadable(source, error)}") from error
     size = int(head["ContentLength"])
-    usual = max(-(-size // _SEGMENT_BYTES), min(_USUAL_SEGMENTS, -(-size // _LEAST_SEGMENT_BYTES)), 1)
+    usual = count_load_segments(size)
     spec = LoadSpec(
         table=table,
         source=source,

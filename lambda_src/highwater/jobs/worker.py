@@ -20,8 +20,8 @@ from highwater.budgets.shared import SharedBudget
 from highwater.bulk.budget import Pacer, paced_client
 from highwater.bulk.scan import Key, ScanPage, TableScan
 from highwater.bulk.send import PageReader
-from highwater.core.pacing import NANOSECONDS, PageSize
-from highwater.core.units import Dimension
+from highwater.core.pacing.pages import PageSize
+from highwater.core.units import NANOSECONDS, Dimension
 from highwater.jobs.job_table import (
     Job,
     JobError,

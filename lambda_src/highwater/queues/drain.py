@@ -27,7 +27,7 @@ from highwater.bulk.sharing import WorkEndedError
 from highwater.client.sessions import client_config
 from highwater.core.documents import read_document
 from highwater.core.errors import HighwaterError
-from highwater.core.pacing import write_units_of
+from highwater.core.items import write_units_of
 from highwater.core.plan.plan import TargetKey
 from highwater.core.units import Dimension
 from highwater.queues.messages import (

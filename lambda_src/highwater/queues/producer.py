@@ -19,7 +19,7 @@ from highwater.bulk.send import Rejected, job_of
 from highwater.client.sessions import check_session, client_config
 from highwater.core.errors import HighwaterError
 from highwater.core.findings import is_whole, shown
-from highwater.core.pacing import NANOSECONDS
+from highwater.core.units import NANOSECONDS
 from highwater.queues.messages import MOST_ENTRIES, MOST_MESSAGE_BYTES, body_of, in_tens
 
 # Seconds for a connection, and for an answer

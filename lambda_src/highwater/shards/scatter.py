@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from highwater.bulk.budget import Pacer, Retries, check_workers
 from highwater.client.hooks import refusals_of
 from highwater.core.errors import did_you_mean
-from highwater.core.pacing import PAGE_BYTES, page_units
+from highwater.core.items import PAGE_BYTES, page_units
 from highwater.core.units import Dimension
 from highwater.shards.key import Hashed, Shard, ShardedKey, ShardError
 from highwater.shards.merge import (

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from highwater.core import Dimension
+from highwater.core.items import page_units, write_units_of
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_local.ministack import Document
-
-READ_BYTES: Final = 4096
-WRITE_BYTES: Final = 1024
 
 
 @dataclass(slots=True)
@@ -56,13 +53,12 @@ class Charge:
 
 def write_units(size: int) -> int:
     """Return the quanta for a write of *size* bytes: a unit for each kilobyte, rounded up, at least one."""
-    return max(1, -(-size // WRITE_BYTES)) * QUANTA_PER_UNIT
+    return write_units_of(size) * QUANTA_PER_UNIT
 
 
 def read_units(size: int, *, is_consistent: bool) -> int:
     """Return the quanta for a read of *size* bytes: a unit for each 4 KB, rounded up; half if eventually consistent."""
-    quanta = max(1, -(-size // READ_BYTES)) * QUANTA_PER_UNIT
-    return quanta if is_consistent else quanta // 2
+    return int(page_units(size, is_consistent=is_consistent) * QUANTA_PER_UNIT)
 
 
 def consumed_capacity(table: str, charges: Iterable[Charge], level: str, *, is_transaction: bool = False) -> Document:

@@ -12,14 +12,11 @@ from typing import Any, Final
 from highwater.core.boosts.lease import LONGEST, Lease, LeaseError
 from highwater.core.documents import read_document
 from highwater.core.errors import did_you_mean
+from highwater.core.items import MOST_ITEM_BYTES, bytes_per_unit, write_units_of
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.names import table_of_label, target_label
 from highwater.core.plan.plan import Plan, Target, TargetKey
 from highwater.core.units import Dimension
-
-# DynamoDB Developer Guide, "Read and write operations": a unit writes up to 1 KB, and reads up to 4 KB consistently or
-# twice that eventually.
-_BYTES_PER_WRITE, _BYTES_PER_READ = 1_024, 4_096
 
 
 def units_for_rate(units_per_second: int, target_percent: int) -> int:
@@ -58,7 +55,7 @@ def units_for_deadline(
     Raises:
         LeaseError: There is nothing to do, or no time to do it in.
     """
-    if items < 1 or not 1 <= bytes_per_item <= 400 * 1_024:
+    if items < 1 or not 1 <= bytes_per_item <= MOST_ITEM_BYTES:
         raise LeaseError(f"{items:,} items of {bytes_per_item:,} bytes; allowed: 1 item or more of 1 to 409,600 bytes")
     seconds = (within - until_ready) // timedelta(seconds=1)
     if seconds < 1:
@@ -66,9 +63,9 @@ def units_for_deadline(
             f"a job of {within} of which {until_ready} pass before the capacity is there; give it more time"
         )
     if dimension is Dimension.WRITE:
-        units = items * -(-bytes_per_item // _BYTES_PER_WRITE)
+        units = items * write_units_of(bytes_per_item)
     else:
-        per_unit = _BYTES_PER_READ if is_consistent else 2 * _BYTES_PER_READ
+        per_unit = bytes_per_unit(is_consistent=is_consistent)
         units = -(-items * bytes_per_item // per_unit)
     return -(-units // seconds)
 

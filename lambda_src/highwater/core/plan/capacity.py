@@ -8,6 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from highwater.core.tracking import DEFAULT_TARGET_PERCENT
 from highwater.core.units import Dimension, Duration, as_timedelta
 
 
@@ -60,7 +61,7 @@ class Capacity:
         *,
         min_capacity: int | float = 1,
         max_capacity: int | float,
-        target_utilization_percent: int = 70,
+        target_utilization_percent: int = DEFAULT_TARGET_PERCENT,
         scale_in_cooldown: timedelta | Duration = timedelta(0),
         scale_out_cooldown: timedelta | Duration = timedelta(0),
         disable_scale_in: bool = False,

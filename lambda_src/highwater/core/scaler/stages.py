@@ -35,7 +35,7 @@ from highwater.core.scaler.demand import demand_by_minute, peak
 from highwater.core.scaler.fleet import FleetDemand, fleet_demand, help_seconds
 from highwater.core.scaler.inputs import Observation, TargetState
 from highwater.core.scaler.settings import JUMP_MINUTES, LOWERED_FROM_MINUTE, Mode, ScalerSettings
-from highwater.core.tracking import NATIVE_TARGET_PERCENT
+from highwater.core.tracking import DEFAULT_TARGET_PERCENT
 
 # For how many minutes a peak counts: without pulses, where the table jumps often, and with pulses. Over as many as with
 # pulses the demand of a new table is averaged.
@@ -342,7 +342,7 @@ def regret(answer: Answer, at: Facts) -> None:
         # an hour is billed at its highest value
         most = max(most, at.state.current_without_boosts)
     sentence = (
-        f"the last day cost {past.over_percent} % more than target tracking at {NATIVE_TARGET_PERCENT} %, which "
+        f"the last day cost {past.over_percent} % more than target tracking at {DEFAULT_TARGET_PERCENT} %, which "
         f"would have throttled {past.native_throttled_units:,} units: more is not worth its price"
     )
     answer.become(min(answer.units, most), LimitCode.REGRET, sentence)
