@@ -222,6 +222,34 @@ def test_record_that_somebody_else_has_changed_is_replaced(version: dict[str, An
     assert members_of_text(record.item["members"]["S"])[0].share == RATE
 
 
+def test_workers_keep_to_the_rate_when_the_record_is_deleted() -> None:
+    record = Record()
+    worker, other = record.worker(), record.worker()
+    worker.enter(LANE, RATE, 0)
+    # the other one is there, and waits for its part
+    record.add(other._id, wants=RATE)
+    record.now += 2 * SECOND
+    worker.note(LANE, has_waited=True)
+    assert [each.enter(LANE, RATE, 0).milliunits for each in (worker, other)] == [RATE // 2, RATE // 2]
+    record.members, record.version = [], 0
+    record.now += 2 * SECOND
+    for each in (worker, other):
+        # it asks for as much as there is
+        each.note(LANE, has_waited=True)
+    # for as long as there may be others, as much as an idle one needs is left to them
+    assert [each.enter(LANE, RATE, 0).milliunits for each in (worker, other)] == [RATE // 2, (RATE - 1_000) // 2]
+
+
+@pytest.mark.parametrize(("share", "rate"), [(0, 1), (RATE, RATE)], ids=["lowest-rate", "whole-rate"])
+def test_entry_that_leaves_nothing_to_others_does_so_for_a_minute(share: int, rate: int) -> None:
+    record = Record()
+    record.add("other", share=share, rate=rate, seconds=60)
+    worker, began = record.worker(), record.now
+    while worker.enter(LANE, RATE, 0).milliunits < RATE // 2:
+        record.now += SECOND
+    assert record.now - began <= 70 * SECOND
+
+
 class Changed(Record):
     """A record that is kept as DynamoDB keeps it, whatever it is."""
 

@@ -14,7 +14,7 @@ from aws_cdk import aws_sns as sns
 from cdk_highwater import BoostCoordinator, HighWaterTable, ThrottleAwareScaler
 from highwater.client.coordinator import URL_VARIABLE
 from highwater.core.names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
-from highwater.core.pulses import HINT_ATTRIBUTE
+from highwater.core.pulses import HINT_ATTRIBUTE, pulse_detail_type
 from highwater.handlers.coordinator.call import DETAIL_TYPE
 from tests.constructs.template_view import (
     TemplateView,
@@ -198,6 +198,35 @@ def test_fleets_without_a_way_to_the_url_may_ask_by_events_of_their_own_tables(s
         },
         {"events:source": "highwater.pulse", "events:detail-type": ["Highwater Pulse carts"]},
     ]
+
+
+@pytest.mark.parametrize("characters", [112, 113, 255])
+def test_fleet_of_a_table_with_a_generated_name_may_put_its_events_whatever_its_length(
+    stack: cdk.Stack, characters: int
+) -> None:
+    """A template cannot cut a name, so what a policy allows must not depend on a part of it."""
+    scaler = ThrottleAwareScaler(stack, "Scaler")
+    table = scalable_table(stack, "Jobs")
+    scaler.add_table(table)
+    role = iam.Role(stack, "Service", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
+    BoostCoordinator(stack, "Boosts", scaler=scaler).grant_pulse(role, tables=[table])
+    (putting,) = [each for each in TemplateView(stack).statements() if each["Action"] == "events:PutEvents"]
+    generated = "j" * characters
+    assert pulse_detail_type(generated) in [
+        kind if isinstance(kind, str) else kind["Fn::Join"][1][0] + generated
+        for kind in putting["Condition"]["StringEquals"]["events:detail-type"]
+    ]
+
+
+def test_fleet_of_a_table_with_a_long_name_puts_events_of_the_type_that_such_tables_share(stack: cdk.Stack) -> None:
+    scaler = ThrottleAwareScaler(stack, "Scaler")
+    scaler.add_table(scalable_table(stack, "Jobs", table_name="j" * 113))
+    scaler.add_table(scalable_table(stack, "Carts", table_name="c" * 112))
+    role = iam.Role(stack, "Service", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
+    BoostCoordinator(stack, "Boosts", scaler=scaler).grant_pulse(role, tables=["j" * 113, "c" * 112])
+    (putting,) = [each for each in TemplateView(stack).statements() if each["Action"] == "events:PutEvents"]
+    types = putting["Condition"]["StringEquals"]["events:detail-type"]
+    assert types == ["Highwater Pulse", f"Highwater Pulse {'c' * 112}"]
 
 
 def test_fleets_may_add_to_their_pulses_and_read_nothing(stack: cdk.Stack) -> None:

@@ -449,3 +449,18 @@ def test_scaler_holds_no_windows_of_fixed_capacity() -> None:
         "autoscaled capacity, and this capacity is fixed; give Capacity.autoscaled(max_capacity=), or remove "
         "windows_held_by= to use scheduled actions [highwater:fixedWindowsNotHeld]"
     ]
+
+
+def test_function_waits_for_every_policy_where_the_cdk_spreads_its_permissions_over_several() -> None:
+    """Else the first runs of a scaler of many tables are denied what a policy allows that is not attached yet."""
+    stack = placed_stack()
+    scaler = ThrottleAwareScaler(stack, "Scaler")
+    for number in range(100):
+        table = dynamodb.Table.from_table_name(stack, f"Jobs{number}", f"jobs-{number}".rjust(60, "j"))
+        scaler.add_direct_table(table, read=READ, write=WRITE)
+    view = TemplateView(stack)
+    policies = [name for kind in ("Policy", "ManagedPolicy") for name in view.named(f"AWS::IAM::{kind}")]
+    own = [name for name in policies if name.startswith("ScalerFunctionRole")]
+    assert any("OverflowPolicy" in name for name in own)
+    (function,) = [each for name, each in view.named("AWS::Lambda::Function").items() if name.startswith("Scaler")]
+    assert sorted(function["DependsOn"]) == sorted(own)

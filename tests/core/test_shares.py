@@ -71,6 +71,48 @@ def test_shares_in_use_never_add_up_to_more_than_the_lowest_rate_of_them(
         }.items() | {each.id: each for each in members}.items()
 
 
+RENEWALS = st.lists(
+    st.tuples(st.sampled_from("abcde"), st.integers(0, 3_000), st.integers(0, 2 * RATE)), min_size=1, max_size=30
+)
+
+
+@given(RENEWALS, RENEWALS)
+def test_shares_in_use_add_up_to_the_rate_also_after_the_record_was_deleted(
+    before: list[tuple[str, int, int]], after: list[tuple[str, int, int]]
+) -> None:
+    """A worker that begins before any other has renewed cannot know; the others see its entry when they renew."""
+    record: list[Member] = []
+    last: dict[str, list[Member]] = {}
+    held: dict[str, Member] = {}
+    now = 1_000_000
+    for number, (id, passed, wants) in enumerate([*before, *after]):
+        if number == len(before):
+            record = []
+        now += passed
+        in_use = live_members(held.values(), now)
+        if number >= len(before) and not record and in_use and id not in {each.id for each in in_use}:
+            continue
+        held[id], record = renewed(record, id, now=now, rate=RATE, wants=wants, last=last.get(id, []))
+        last[id] = record
+        assert sum(each.share for each in live_members(held.values(), now)) <= RATE
+
+
+def test_worker_that_finds_the_record_deleted_keeps_what_it_has_and_a_new_one_waits_for_the_others() -> None:
+    _, first = renewed([], "a", now=1_000, rate=RATE, wants=RATE)
+    _, second = renewed(first, "b", now=1_000, rate=RATE, wants=RATE)
+    a, third = renewed(second, "a", now=3_000, rate=RATE, wants=RATE)
+    b, fourth = renewed(third, "b", now=3_000, rate=RATE, wants=RATE)
+    assert (a.share, b.share) == (RATE // 2, RATE // 2)
+    a, record = renewed([], "a", now=5_000, rate=RATE, wants=RATE, last=third)
+    new, record = renewed(record, "c", now=5_000, rate=RATE, wants=RATE)
+    b, record = renewed(record, "b", now=5_000, rate=RATE, wants=RATE, last=fourth)
+    assert a.share == RATE // 2, "the whole rate before the record told of others"
+    assert new.share == 0
+    assert a.share + b.share <= RATE
+    later = 5_000 + 60_000 + SKEW_MS
+    assert [renewed(record, name, now=later, rate=RATE, wants=RATE)[0].share for name in "abc"] == [RATE] * 3
+
+
 def _run(workers: int, until: int, *, wants: int = RATE) -> tuple[list[Member], list[int]]:
     """Workers that begin a hundredth of a second apart, and renew when they are due; and when they renewed."""
     due = {f"w{number:02}": number * 10 for number in range(workers)}

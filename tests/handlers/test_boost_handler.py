@@ -67,8 +67,9 @@ def test_event_of_a_fleet_names_the_table_that_its_type_names() -> None:
     assert str(refused.value) == (
         "pulse: the detail type is 'Highwater Pulse carts', and the table 'orders'; they must agree"
     )
-    longest = f"{'e' * 255}"
-    assert read_pulse_event({"detail-type": f"Highwater Pulse {'e' * 112}", "detail": {"table": longest}}) == longest
+    fits, longer = "e" * 112, "e" * 113
+    assert read_pulse_event({"detail-type": f"Highwater Pulse {fits}", "detail": {"table": fits}}) == fits
+    assert read_pulse_event({"detail-type": "Highwater Pulse", "detail": {"table": longer}}) == longer
 
 
 @pytest.mark.parametrize("detail", [None, 7, [], {}, {"table": 7}, {"table": ""}])

@@ -375,6 +375,21 @@ def test_more_capacity_helps_from_the_next_second_on(cloud: LocalCloud, dynamodb
         dynamodb.put_item(**put)
 
 
+def test_raise_keeps_what_was_saved_up_and_adds_nothing_to_it(cloud: LocalCloud, dynamodb: Any) -> None:
+    """That it is not emptied follows from a published figure; that it is neither scaled nor filled is assumed."""
+    table = _table(dynamodb, 1, 1)
+
+    def put(number: int) -> None:
+        dynamodb.put_item(TableName=table, Item={"pk": {"S": str(number)}})
+
+    for number in range(200):
+        put(number)
+    dynamodb.update_table(TableName=table, ProvisionedThroughput=units(1, 20))
+    cloud.step(3)
+    sent, _ = _until_throttled(put)
+    assert 100 <= sent <= 100 + 20 * 5, "100 of 300 are left, and 20 come with each second"
+
+
 def test_throttles_are_remembered_when_the_billing_mode_changes(cloud: LocalCloud, dynamodb: Any) -> None:
     table = _table(dynamodb, 1, 1)
     _until_throttled(lambda _: dynamodb.put_item(TableName=table, Item={"pk": {"S": "p"}, "fill": {"S": FILL}}))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from highwater_lab.template import TemplateError, find_table, load_templates
+from highwater_lab.template import TemplateError, find_table, load_templates, read_app
 
 TABLE: dict[str, Any] = {
     "Type": "AWS::DynamoDB::Table",
@@ -141,3 +141,26 @@ def test_stage_that_is_its_own_folder_is_refused(name: str, tmp_path: Path) -> N
     with pytest.raises(TemplateError) as refused:
         load_templates(tmp_path)
     assert str(refused.value) == f"{tmp_path / name}: is within itself, or in too many folders"
+
+
+class Walked(dict[str, Any]):
+    """A section of a template that counts how often it is gone through."""
+
+    walks = 0
+
+    def items(self) -> Any:
+        """The items."""
+        self.walks += 1
+        return super().items()
+
+
+def test_template_of_many_tables_is_gone_through_as_often_as_one_of_few(tmp_path: Path) -> None:
+    walks = []
+    for tables in (3, 60):
+        file = tmp_path / f"{tables}.template.json"
+        file.write_text(json.dumps({"Resources": {f"T{number}": TABLE for number in range(tables)}}))
+        (template,) = load_templates(file)
+        template.body["Resources"] = section = Walked(template.body["Resources"])
+        assert len(read_app([template]).tables) == tables
+        walks.append(section.walks)
+    assert walks[0] == walks[1] > 0

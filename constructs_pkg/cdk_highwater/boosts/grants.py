@@ -38,7 +38,13 @@ from highwater.core.names import (
     pulses_parameter,
 )
 from highwater.core.plan.capacity import is_deploy_time
-from highwater.core.pulses import PULSE_SOURCE, pulse_detail_type, pulse_partition_patterns, told_attributes
+from highwater.core.pulses import (
+    LONG_NAME_DETAIL_TYPE,
+    PULSE_SOURCE,
+    pulse_detail_type,
+    pulse_partition_patterns,
+    told_attributes,
+)
 
 BOOST_DETAIL_TYPE = "Highwater Boost"
 URL_VARIABLE = "HIGHWATER_BOOST_URL"
@@ -166,7 +172,8 @@ class Grants:
         self._let_find(grantee)
         if self._scope.node.try_find_child(_PULSE_EVENTS) is None:
             self._add_rule()
-        _allow_events(grantee, self._stack, PULSE_SOURCE, [pulse_detail_type(name) for name in names])
+        types = [type for name in names for type in _pulse_detail_types(name)]
+        _allow_events(grantee, self._stack, PULSE_SOURCE, list(dict.fromkeys(types)))
 
     def add_budgets(self, grantee: iam.IGrantable, budgets: tuple[str, ...]) -> None:
         """Let a role or user share budgets."""
@@ -343,3 +350,10 @@ def _allow_events(grantee: iam.IGrantable, stack: cdk.Stack, source: str, detail
     bus = stack.format_arn(service="events", resource="event-bus", resource_name="default")
     conditions = {"StringEquals": {"events:source": source, "events:detail-type": detail_type}}
     allow(grantee, ["events:PutEvents"], [bus], conditions)
+
+
+def _pulse_detail_types(name: str) -> list[str]:
+    """Return the types that the events of a table may have; how long a generated name is shows when it is deployed."""
+    if cdk.Token.is_unresolved(name):
+        return [f"{LONG_NAME_DETAIL_TYPE} {name}", LONG_NAME_DETAIL_TYPE]
+    return [pulse_detail_type(name)]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
+import jsii
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -232,18 +233,29 @@ def _packed(packs: tuple[Callable[[], Iterable[PackedFile]], ...]) -> Path:
 
 
 def wait_for_policy_alone(user: IConstruct, role: iam.Role) -> None:
-    """Make a function or a state machine depend only on its role's default policy, if the role has one.
+    """Make a function or a state machine depend only on its role's policies, if the role has any.
 
     aws-cdk-lib also adds a dependency on the role, which is redundant because the template refers to the role's ARN
     (cfn-lint W3005).
     """
     template = user.node.default_child
     assert isinstance(template, cdk.CfnResource)  # noqa: S101 - their default child
-    default_policy = role.node.try_find_child("DefaultPolicy")
-    if default_policy is None:
+    if role.node.try_find_child("DefaultPolicy") is None:
         # the permissions are part of the role, or with `Role.customize_roles` the role is created outside this app
         template.add_deletion_override("DependsOn")
         return
-    policy = default_policy.node.default_child
-    assert isinstance(policy, cdk.CfnElement)  # noqa: S101 - the default child of a policy
-    template.add_override("DependsOn", [policy.logical_id])
+    # the CDK moves what is too much for one policy to others, after everything has been created
+    template.add_override("DependsOn", cdk.Lazy.any(_PoliciesBelow(role)))
+
+
+@jsii.implements(cdk.IStableAnyProducer)
+class _PoliciesBelow:
+    """The logical ids of the policies that a role has in the template."""
+
+    def __init__(self, role: iam.Role) -> None:
+        self._role = role
+
+    def produce(self) -> list[str]:
+        """Return the ids; the CDK asks when it writes the template."""
+        templates = (child.node.default_child for child in self._role.node.children)
+        return [each.logical_id for each in templates if isinstance(each, (iam.CfnPolicy, iam.CfnManagedPolicy))]

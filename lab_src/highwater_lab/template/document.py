@@ -178,6 +178,8 @@ class Template:
     notes: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     planned: Mapping[str, Planned] = field(default_factory=dict)
+    # each resource is looked up many times
+    _sections: dict[str, dict[str, Any]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @property
     def is_plan(self) -> bool:
@@ -202,8 +204,12 @@ class Template:
 
     def section(self, name: str) -> dict[str, Any]:
         """Return a top-level section such as `Resources`; an empty mapping if the template has no such section."""
-        section = self.body.get(name)
-        return {str(key): value for key, value in section.items()} if isinstance(section, dict) else {}
+        if name not in self._sections:
+            section = self.body.get(name)
+            self._sections[name] = (
+                {str(key): value for key, value in section.items()} if isinstance(section, dict) else {}
+            )
+        return self._sections[name]
 
     def resource(self, logical_id: str) -> dict[str, Any]:
         """Return a resource; an empty mapping if the template has none of that logical id."""

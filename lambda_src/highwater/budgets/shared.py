@@ -65,6 +65,8 @@ class _Lease:
     waited: int = 0
     waiting: int = 0
     renewals: int = 0
+    # the record as this worker wrote it last
+    record: list[Member] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -301,7 +303,7 @@ class SharedBudget:
         wall = self.wall()
 
         def renew(members: list[Member], at: int) -> tuple[Member, list[Member]]:
-            own, after = renewed(members, self._id, now=at, rate=rate, wants=wants)
+            own, after = renewed(members, self._id, now=at, rate=rate, wants=wants, last=lease.record)
             # What is given up is not used from now on: the write may arrive although its answer is lost or late, and
             # another worker may have it then. What is gained is used once the answer says so.
             if own.share < lease.held.milliunits:
@@ -321,7 +323,7 @@ class SharedBudget:
         is_unbroken = before.milliunits > 0 and before.is_live(self.clock(), self.wall())
         term = before.term if is_unbroken else number
         lease.held = Share(own.share, now + length * _MILLISECOND, wall + length / 1_000, term, number)
-        lease.lost, lease.known = None, len(live_members(members, at))
+        lease.lost, lease.known, lease.record = None, len(live_members(members, at)), members
         lease.renews_at = now + max(renews_at(own, members, at) - at, 1) * _MILLISECOND
         lease.asks_at = lease.renews_at if own.share else self.clock() + round(_ASKED_AGAIN_SECONDS * NANOSECONDS)
         lease.requests, lease.waited, lease.since, lease.spent_before = 0, 0, self.clock(), spent

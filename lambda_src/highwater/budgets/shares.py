@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from highwater.core.documents import DocumentError, read_document
@@ -24,6 +24,8 @@ _LEASE_MS_PER_MEMBER: Final = 2_000
 _SHORTEST_LEASE_MS, _LONGEST_LEASE_MS = 4_000, 60_000
 # Entries of workers that are gone are kept for as long, for `known_members`.
 _FORGOTTEN_MS: Final = 60_000
+# The entry for workers whose entries were lost with a deleted record; it ends when all of their leases have.
+_UNKNOWN: Final = ""
 # No worker's demand counts as less: one unit a second, so that an idle one can begin at once.
 LEAST_WANTS: Final = 1_000
 
@@ -77,8 +79,14 @@ def fair_shares(wants: Mapping[str, int], rate: int) -> dict[str, int]:
     return shares
 
 
-def renewed(members: Sequence[Member], id: str, *, now: int, rate: int, wants: int) -> tuple[Member, list[Member]]:
+def renewed(
+    members: Sequence[Member], id: str, *, now: int, rate: int, wants: int, last: Sequence[Member] = ()
+) -> tuple[Member, list[Member]]:
     """Return a worker's new entry, and the record with it.
+
+    A worker whose entry has gone before its lease ended knows that the record was deleted, and that others still use
+    what was in it. So it keeps what it has at most, and writes down that the rest of the rate is in use, from which
+    those that come after it take what they have.
 
     Args:
         members: The record.
@@ -87,7 +95,11 @@ def renewed(members: Sequence[Member], id: str, *, now: int, rate: int, wants: i
         rate: The rate of the whole budget as this worker knows it. Where workers know different ones, the lowest
             counts.
         wants: What the worker would use; at least `LEAST_WANTS` is counted.
+        last: The record as this worker wrote it last.
     """
+    lost = [each for each in live_members(last, now) if each.id == id and all(one.id != id for one in members)]
+    if lost:
+        members = _with_unknown(live_members(members, now), lost[0], now)
     others = [each for each in live_members(members, now) if each.id != id]
     lowest = min([rate, *(each.rate for each in others)])
     wanted = {each.id: max(each.wants, LEAST_WANTS) for each in others} | {id: max(wants, LEAST_WANTS)}
@@ -95,10 +107,20 @@ def renewed(members: Sequence[Member], id: str, *, now: int, rate: int, wants: i
     # what nobody asks for is divided evenly, so that a worker's demand may rise within its lease
     spare = (lowest - sum(fair.values())) // len(wanted)
     free = lowest - sum(each.share for each in others)
-    own = Member(id, rate, wants, max(min(fair[id] + spare, free), 0), now + lease_ms(len(others) + 1))
+    most = min([free, *(each.share for each in lost)])
+    own = Member(id, rate, wants, max(min(fair[id] + spare, most), 0), now + lease_ms(len(others) + 1))
     latest = now + _LONGEST_LEASE_MS + SKEW_MS
     kept = [each for each in members if each.id != id and now - _FORGOTTEN_MS < each.until <= latest]
     return own, sorted([*kept, own], key=lambda each: each.id)
+
+
+def _with_unknown(members: Sequence[Member], lost: Member, now: int) -> list[Member]:
+    """Return a record that replaces a deleted one, with what others may use of the deleted one besides *lost*."""
+    named = [each for each in members if each.id != _UNKNOWN]
+    lowest = min([lost.rate, *(each.rate for each in named)])
+    rest = Member(_UNKNOWN, lost.rate, 0, lowest - sum(each.share for each in named), now + _LONGEST_LEASE_MS)
+    rest = next((each for each in members if each.id == _UNKNOWN), rest)
+    return [*named, replace(rest, share=max(rest.share - lost.share, 0))]
 
 
 def without(members: Iterable[Member], id: str) -> list[Member]:

@@ -231,6 +231,8 @@ def amount_attribute(slot: int, key: TargetKey, *, refused: bool) -> str:
 
 
 PULSE_SOURCE: Final = "highwater.pulse"
+# of tables whose name does not fit: at synth a name is often unknown, and then a policy cannot contain a part of it
+LONG_NAME_DETAIL_TYPE: Final = "Highwater Pulse"
 # EventBridge API Reference, PutEventsRequestEntry, read 2026-11
 _LONGEST_DETAIL_TYPE: Final = 128
 
@@ -238,9 +240,10 @@ _LONGEST_DETAIL_TYPE: Final = 128
 def pulse_detail_type(label: str) -> str:
     """Return the detail type of the events that ask for help for a table, so that IAM can tell tables apart.
 
-    EventBridge takes 128 characters, so of names with more than 112 the first 112 count.
+    EventBridge takes 128 characters, so tables whose names have more than 112 share one type.
     """
-    return f"Highwater Pulse {label}"[:_LONGEST_DETAIL_TYPE]
+    own = f"{LONG_NAME_DETAIL_TYPE} {label}"
+    return own if len(own) <= _LONGEST_DETAIL_TYPE else LONG_NAME_DETAIL_TYPE
 
 
 def told_attributes() -> list[str]:
