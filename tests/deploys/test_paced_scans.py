@@ -15,7 +15,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_lambda as lambda_
 
-import highwater
+import highwater.jobs
 from cdk_highwater import BoostCoordinator, PacedScan
 from cdk_highwater.support.asset import files_of_room, write_asset
 from highwater.jobs.job_table import JobTable

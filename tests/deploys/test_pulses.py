@@ -18,7 +18,8 @@ import pytest
 from aws_cdk import aws_iam as iam
 from botocore.exceptions import ClientError
 
-import highwater
+import highwater.budgets
+import highwater.jobs
 from cdk_highwater import BoostCoordinator, ThrottleAwareScaler
 from highwater.client.fleet import FleetTable
 from highwater.client.hooks import Counts
@@ -35,7 +36,8 @@ pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("pulses")]
 LOADER = """
 import json, sys, time
 import boto3
-import highwater
+import highwater.budgets
+import highwater.jobs
 from highwater_lab.local.control import CloudControl
 from highwater_lab.local.lockstep import take_part
 table, role, before, after, port, seat = *sys.argv[1:3], *(int(each) for each in sys.argv[3:])

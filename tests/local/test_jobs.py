@@ -14,7 +14,7 @@ from typing import Any
 import boto3
 import pytest
 
-import highwater
+import highwater.jobs
 from highwater.jobs.job_table import JobTable
 from highwater_lab.local import LocalCloud
 from tests.local.world import create_tables, told, unique, units
@@ -326,7 +326,7 @@ NO_COORDINATOR = (
             lambda session: highwater.jobs.start_job(
                 "x",
                 table="orders",
-                read="30%",
+                read="30%",  # type: ignore[arg-type]
                 session=session,
             ),
             "job x: read: got '30%', allowed: read units per second; give a number",
