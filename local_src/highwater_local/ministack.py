@@ -309,6 +309,12 @@ function_version: Final = Function("services.lambda_svc", "_execution_record_for
 write_function_log: Final = Function("services.lambda_svc", "_emit_lambda_logs")
 create_function: Final = Function("services.lambda_svc", "_create_function")
 configure_function: Final = Function("services.lambda_svc", "_update_config")
+# concurrent runs: the account's quota, and what functions have reserved of it
+most_runs: Final = Value("services.lambda_svc", "_ACCOUNT_CONCURRENCY_CAP")
+account_settings: Final = Function("services.lambda_svc", "_get_account_settings")
+reserve_runs: Final = Function("services.lambda_svc", "_put_function_concurrency")
+release_runs: Final = Function("services.lambda_svc", "_delete_function_concurrency")
+reserved_runs: Final = Function("services.lambda_svc", "_get_function_concurrency")
 set_recursion: Final = Function("services.lambda_svc", "_put_function_recursion_config")
 count_run: Final = Function("services.lambda_svc", "_emit_lambda_metrics")
 function_url_event: Final = Function("services.lambda_svc", "_build_function_url_event")
