@@ -244,7 +244,7 @@ DEPLOYS: Final = tuple(
 )
 delete_resources: Final = Function("services.cloudformation.handlers", "_delete_stack_async")
 find_stack: Final = Function("services.cloudformation.handlers", "_resolve_stack")
-_stacks: Final = Value("services.cloudformation", "_stacks", "_data")
+_stacks: Final = Value("services.cloudformation", "_stacks", "_data", "values")
 query_error: Final = Function("services.cloudformation.handlers", "_error")
 STACK_REQUESTS: Final = Requests("services.cloudformation.handlers", "_ACTION_HANDLERS", "__setitem__")
 is_same_stack: Final = Function("services.cloudformation.handlers", "_stack_has_no_updates")
@@ -432,6 +432,11 @@ def export_of(arn: str) -> Document:
 def every_table() -> list[tuple[str, Document]]:
     """Return name and record of the tables of all accounts and regions."""
     return [(str(table["TableName"]), table) for table in _tables.now._data.values()]
+
+
+def stacks() -> list[Document]:
+    """Return the stacks of the present account and region."""
+    return list(_stacks.now.values())
 
 
 def alarm_scopes() -> set[tuple[str, str]]:
