@@ -84,6 +84,7 @@ _LONG_GROUPS = (
     "shared budgets",
     "distributions",
     "cloud-express",
+    "cloud-first-day",
     "demo",
     "cloud-boosted",
     "cloud-migration",

@@ -105,13 +105,11 @@ def failed_index(stage: Stage) -> None:
         stage.deploy("FailedIndex", context | {"index": "yes"})
     except CdkError:
         stage.tell("the deploy failed, as it was to")
-    stage.measure("failed_index_stack", stage.cdk.status("FailedIndex"), assumed=f"{_ROLLED_BACK}; or {_STUCK}")
-    stage.measure(
-        "failed_index_left", _index_status(stage, table.table), assumed="none; AWS says that it has to be deleted"
-    )
+    stage.measure("failed_index_stack", stage.cdk.status("FailedIndex"), assumed=f"{_STUCK}; or {_ROLLED_BACK}")
+    stage.measure("failed_index_left", _index_status(stage, table.table), assumed="CREATING; or none")
     took = _mend(stage, table.table)
     stage.check("index once a deploy that added it is mended", "none", _index_status(stage, table.table))
-    stage.measure("failed_index_mended_seconds", took, assumed="0, as nothing is left")
+    stage.measure("failed_index_mended_seconds", took, assumed="720; or 0, where nothing is left")
 
 
 def _index_status(stage: Stage, table: str) -> str:

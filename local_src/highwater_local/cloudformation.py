@@ -18,7 +18,7 @@ from highwater_local.autoscaling.records import ServiceError, TargetKey, target_
 from highwater_local.autoscaling.service import AutoScaling
 from highwater_local.declared import Scaled, begin, fixed, maxima, replicas, scaled, with_capacity
 from highwater_local.dynamodb.modes import set_maxima
-from highwater_local.dynamodb.resources import capacity_of, index_name_refusal, is_on_demand, resource_of
+from highwater_local.dynamodb.resources import capacity_of, index_name_refusal, indexes_of, is_on_demand, resource_of
 from highwater_local.dynamodb.tables import Tables
 from highwater_local.ministack import Created, Document, ResourceRefusedError
 from highwater_local.timeline import Timeline
@@ -295,6 +295,7 @@ class Provisioners:
         if index_changes(old, new) > 1:
             raise ResourceRefusedError(_ONE_INDEX)
         before, after = (without_service_tags(indexed(kind, copy.deepcopy(each))) for each in (old, new))
+        self._check_removed_index(physical_id, before, after, *rest)
         is_switch = old.get("BillingMode") == "PAY_PER_REQUEST" != new.get("BillingMode")
         if kind == ministack.GLOBAL_TABLE:
             after = with_capacity(after, ministack.get_region(), is_switch=is_switch)
@@ -311,6 +312,24 @@ class Provisioners:
         if set(unmodelled(kind, old)) != set(unmodelled(kind, new)):
             say_unmodelled(kind, new, rest[0], physical_id)
         return created
+
+    def _check_removed_index(self, name: str, before: Document, after: Document, stack: str, *_: Any) -> None:
+        """Leave out an index to be removed that is gone already; in a rollback reject one that is being built.
+
+        It has to be deleted by hand then (AWS CloudFormation Template Reference, AWS::DynamoDB::Table,
+        `GlobalSecondaryIndexes`, read 2026-11). That the rollback fails at it is assumed.
+        """
+        table = ministack.find_table(name)
+        kept = {index["IndexName"] for index in after.get("GlobalSecondaryIndexes") or []}
+        removed = [index for index in before.get("GlobalSecondaryIndexes") or [] if index["IndexName"] not in kept]
+        if table is None or not removed:
+            return
+        gone = [index for index in removed if index["IndexName"] not in indexes_of(table)]
+        before["GlobalSecondaryIndexes"] = [each for each in before["GlobalSecondaryIndexes"] if each not in gone]
+        is_rollback = ministack.find_stack(stack)["StackStatus"].startswith("UPDATE_ROLLBACK")
+        refusal = self._tables.unbuilt_refusal(table) if is_rollback and gone != removed else None
+        if refusal is not None:
+            raise ResourceRefusedError(f"{refusal.message} (Service: DynamoDb, Status Code: 400, {refusal.code})")
 
     def _complete(self, name: str, kind: str, old: Document, new: Document) -> None:
         """Apply what MiniStack lacks: warm throughput, maxima, recovery, time to live, encryption, targets."""
@@ -481,6 +500,7 @@ class StackOperations:
             deploy.wrap(self._deploy)
         ministack.delete_resources.wrap(self._delete)
         ministack.STACK_REQUESTS.wrap("DeleteStack", _request_deletion)
+        ministack.STACK_REQUESTS.wrap("DescribeStackResources", _describe_resources)
 
     async def _deploy(self, own: Any, stack_name: str, stack_id: str, *arguments: Any, **options: Any) -> None:
         ended = self._under_way[stack_id] = asyncio.Event()
@@ -514,3 +534,15 @@ def _request_deletion(own: Any, request: Document) -> Any:
     if status.endswith("_IN_PROGRESS") and status not in _DELETABLE:
         return ministack.query_error("ValidationError", _REFUSED.format(stack=stack["StackId"], status=status))
     return own(request)
+
+
+def _describe_resources(own: Any, request: Document) -> Any:
+    """Describe the resources of a stack, which may be named by the physical id of one of them."""
+    physical = ministack.first(request.get("PhysicalResourceId", ""))
+    if request.get("StackName") or not physical:
+        return own(request)
+    for stack in ministack.stacks():
+        owned = {each["PhysicalResourceId"] for each in stack.get("_resources", {}).values()}
+        if stack["StackStatus"] != "DELETE_COMPLETE" and physical in owned:
+            return own(request | {"StackName": [stack["StackId"]]})
+    return ministack.query_error("ValidationError", f"Stack for {physical} does not exist")

@@ -31,7 +31,7 @@ class Functions:
         ministack.append_log_events.wrap(self._append_now)
         self._count = ministack.count_run.replace(self._count_throttle)
         for action in ("create", "update"):
-            ministack.wrap_resource_handler("AWS::Lambda::Function", action, _with_recursion)
+            ministack.wrap_resource_handler("AWS::Lambda::Function", action, _with_settings)
         log_as_lambda_does()
 
     def _append_now(self, own: Callable[..., None], stream: Document, events: list[Document]) -> None:
@@ -59,12 +59,16 @@ class Functions:
                 ministack.put_datum(namespace, name, dimensions, self._second(), unit, None, values, None, None)
 
 
-def _with_recursion(own: Callable[..., Created], name: str, *properties_and_stack: Any) -> Created:
-    """Apply `RecursiveLoop` of a template's function, which MiniStack supports in requests only."""
+def _with_settings(own: Callable[..., Created], name: str, *properties_and_stack: Any) -> Created:
+    """Apply what a template says of a function and MiniStack supports in requests only: recursion, reserved runs."""
     created = own(name, *properties_and_stack)
     # a creation has one set of properties, an update the old and the new
     new = [given for given in properties_and_stack if isinstance(given, dict)][-1]
     ministack.set_recursion(created[0], {"RecursiveLoop": new.get("RecursiveLoop", "Terminate")})
+    if (runs := new.get("ReservedConcurrentExecutions")) is None:
+        ministack.release_runs(created[0])
+    else:
+        ministack.reserve_runs(created[0], {"ReservedConcurrentExecutions": int(str(runs))})
     return created
 
 

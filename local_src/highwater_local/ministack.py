@@ -244,7 +244,7 @@ DEPLOYS: Final = tuple(
 )
 delete_resources: Final = Function("services.cloudformation.handlers", "_delete_stack_async")
 find_stack: Final = Function("services.cloudformation.handlers", "_resolve_stack")
-_stacks: Final = Value("services.cloudformation", "_stacks", "_data")
+_stacks: Final = Value("services.cloudformation", "_stacks", "_data", "values")
 query_error: Final = Function("services.cloudformation.handlers", "_error")
 STACK_REQUESTS: Final = Requests("services.cloudformation.handlers", "_ACTION_HANDLERS", "__setitem__")
 is_same_stack: Final = Function("services.cloudformation.handlers", "_stack_has_no_updates")
@@ -309,6 +309,12 @@ function_version: Final = Function("services.lambda_svc", "_execution_record_for
 write_function_log: Final = Function("services.lambda_svc", "_emit_lambda_logs")
 create_function: Final = Function("services.lambda_svc", "_create_function")
 configure_function: Final = Function("services.lambda_svc", "_update_config")
+# concurrent runs: the account's quota, and what functions have reserved of it
+most_runs: Final = Value("services.lambda_svc", "_ACCOUNT_CONCURRENCY_CAP")
+account_settings: Final = Function("services.lambda_svc", "_get_account_settings")
+reserve_runs: Final = Function("services.lambda_svc", "_put_function_concurrency")
+release_runs: Final = Function("services.lambda_svc", "_delete_function_concurrency")
+reserved_runs: Final = Function("services.lambda_svc", "_get_function_concurrency")
 set_recursion: Final = Function("services.lambda_svc", "_put_function_recursion_config")
 count_run: Final = Function("services.lambda_svc", "_emit_lambda_metrics")
 function_url_event: Final = Function("services.lambda_svc", "_build_function_url_event")
@@ -426,6 +432,11 @@ def export_of(arn: str) -> Document:
 def every_table() -> list[tuple[str, Document]]:
     """Return name and record of the tables of all accounts and regions."""
     return [(str(table["TableName"]), table) for table in _tables.now._data.values()]
+
+
+def stacks() -> list[Document]:
+    """Return the stacks of the present account and region."""
+    return list(_stacks.now.values())
 
 
 def alarm_scopes() -> set[tuple[str, str]]:

@@ -47,6 +47,7 @@ from highwater_local.redrive import Redrives
 from highwater_local.requests import HeldFaults, again, is_object, malformed, read_body
 from highwater_local.schedules import wrap_schedules
 from highwater_local.strict.express import Express
+from highwater_local.strict.fresh_account import FreshAccount
 from highwater_local.strict.names import check_names_in_stacks, name_refusal
 from highwater_local.strict.permissions import name_roles_in_credentials, permission_refusal
 from highwater_local.strict.rates import Rates
@@ -58,7 +59,7 @@ _NO_OBJECT = {"__type": "SerializationException", "message": "the request is no 
 # BatchWriteItem's 16 MB are the largest request (Amazon DynamoDB API Reference, read 2026-11), written as text
 _MOST_BODY_BYTES = 2**25
 _CLOCKED_PREFIXES = (AUTOSCALING_PREFIX, "DynamoDB_")
-# returns the rejection of a request, `None` for a request that it does not reject
+# returns the answer to a request, mostly its rejection, `None` for a request that the service is to answer
 Check = Callable[[CheckedRequest], ministack.Answer | None]
 
 
@@ -76,6 +77,7 @@ class LocalAws:
         has_instant_updates: bool = False,
         is_strict: bool = False,
         is_express: bool = False,
+        is_fresh_account: bool = False,
     ) -> None:
         self.clock = clock
         timing = Timing.instant_updates() if has_instant_updates else Timing()
@@ -106,12 +108,22 @@ class LocalAws:
         Redrives(self.clock.second)
         self._pending = PendingUpdates() if is_strict else None
         self._checks = _checks(self.clock, timing, is_express=is_express) if is_strict else ()
+        self._account: FreshAccount | None = None
+        if is_fresh_account:
+            self._account = FreshAccount(self.clock.second, timing.permission)
+            self._checks = (*self._checks, self._account.answer)
 
     def autoscaling(self) -> AutoScaling:
         """Application Auto Scaling of the account and region that the request is for."""
         scope = (ministack.get_account_id(), ministack.get_region())
         if scope not in self._autoscaling:
-            self._autoscaling[scope] = AutoScaling(*scope, self._tables, self.clock.now, is_instant=self._is_instant)
+            self._autoscaling[scope] = AutoScaling(
+                *scope,
+                self._tables,
+                self.clock.now,
+                is_instant=self._is_instant,
+                assume_role=None if self._account is None else self._account.assume_role,
+            )
         return self._autoscaling[scope]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -192,7 +204,7 @@ class LocalAws:
             return 400, {"__type": refused.code, "message": refused.message}
 
     def _refusal(self, scope: Any, headers: dict[str, str], body: bytes) -> ministack.Answer | None:
-        """Return the rejection of a request by a strict cloud, `None` if the service is to answer."""
+        """Return the answer of a strict cloud, mostly a rejection, `None` if the service is to answer."""
         ministack.enter_scope(headers)
         query = scope["query_string"].decode("latin-1")
         request = CheckedRequest(scope["method"], scope["path"], headers, query, body)
@@ -333,6 +345,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--instant-updates", action="store_true", help="changes of tables take no time")
     parser.add_argument("--strict", action="store_true", help="enforce the policies of roles, and rates of calls")
     parser.add_argument("--express", action="store_true", help="every operation on a stack is in express mode")
+    parser.add_argument("--fresh-account", action="store_true", help="nothing was deployed in its accounts before")
     parser.add_argument("--allow-origin", action="append", default=[], help="origin of web pages that may call it")
     given = parser.parse_args(arguments)
     # MiniStack's settings; all listeners except this one are off
@@ -360,7 +373,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(wrong, file=sys.stderr)
         return 1
     clock = CloudClock(given.speed, given.driven_from)
-    modes = {"is_strict": given.strict, "is_express": given.express}
+    modes = {"is_strict": given.strict, "is_express": given.express, "is_fresh_account": given.fresh_account}
     aws = LocalAws(given.port, clock, has_instant_updates=given.instant_updates, **modes)
     _log_by(aws.clock)
     if asyncio.run(serve(aws, given)) and given.scratch is not None:

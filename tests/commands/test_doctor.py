@@ -154,9 +154,17 @@ def test_target_that_somebody_registered_is_not_the_apps(doctor: Command, cloud:
             "take it out of what made it, or aws application-autoscaling deregister-scalable-target "
             f"{OF_ORDERS.replace('Write', 'Read')}"
         )
-    finally:
         autoscaling.deregister_scalable_target(ServiceNamespace="dynamodb", **reads)
-        cloudformation.delete_stack(StackName="Shop")
+        other = target("orders", 5, 50)
+        other["Properties"] |= reads
+        cloudformation.create_stack(StackName="Other", TemplateBody=json.dumps({"Resources": {"Reads": other}}))
+        assert _lines(doctor, "owners", str(app)) == [
+            "warning target table/orders read of table Orders is registered and not the app's: stack Other has it; the "
+            "app does not declare it"
+        ]
+    finally:
+        for stack in ("Other", "Shop"):
+            cloudformation.delete_stack(StackName=stack)
         cloudformation.close()
         autoscaling.close()
 

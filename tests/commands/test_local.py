@@ -51,6 +51,10 @@ def highwater(command: Command) -> Iterator[Command]:
             ": a running clock begins now; add --clock driven, or leave out --starts-at",
         ),
         ("up --express", ": only a strict cloud has an express mode; add --strict, or leave out --express"),
+        (
+            "up --fresh-account",
+            ": only a strict cloud can be a fresh account; add --strict, or leave out --fresh-account",
+        ),
         ("status", NONE_RUNS),
         ("step 10s", NONE_RUNS),
         ("advance 1h", NONE_RUNS),

@@ -69,3 +69,16 @@ def test_stack_is_not_deleted_while_it_is_updated(cloud: LocalCloud) -> None:
     stack_status(cloudformation, "busy", "UPDATE_ROLLBACK_COMPLETE")
     cloudformation.delete_stack(StackName="busy")
     stack_status(cloudformation, "busy", "DELETE_COMPLETE")
+
+
+def test_stack_is_found_by_the_physical_id_of_a_resource(cloud: LocalCloud) -> None:
+    cloudformation = cloud.client("cloudformation")
+    cloudformation.create_stack(StackName="owner", TemplateBody=_template("owned", waits=False))
+    stack_status(cloudformation, "owner", "CREATE_COMPLETE")
+    (found,) = cloudformation.describe_stack_resources(PhysicalResourceId="owned")["StackResources"]
+    assert (found["StackName"], found["LogicalResourceId"], found["PhysicalResourceId"]) == ("owner", "Table", "owned")
+    cloudformation.delete_stack(StackName="owner")
+    stack_status(cloudformation, "owner", "DELETE_COMPLETE")
+    with refused("ValidationError", "Stack for owned does not exist"):
+        cloudformation.describe_stack_resources(PhysicalResourceId="owned")
+    cloudformation.close()

@@ -9,7 +9,21 @@ from typing import Any
 import pytest
 
 from highwater_lab.local import LocalCloud
-from tests.local.world import READ, WRITE, World, attributes, index_definition, refused, units, warmth, world_of
+from tests.local.world import (
+    READ,
+    WRITE,
+    Stack,
+    World,
+    attributes,
+    index_definition,
+    keyed,
+    refused,
+    stack_status,
+    unique,
+    units,
+    warmth,
+    world_of,
+)
 
 pytestmark = pytest.mark.xdist_group("cloud-update-times")
 CLOUD = {"has_instant_updates": False}
@@ -257,3 +271,46 @@ def test_an_index_takes_minutes_to_build_and_holds_changes_of_its_table(world: W
     world.register(f"table/{table}/index/by-city", 44, 99, dim="dynamodb:index:ReadCapacityUnits")
     world.cloud.advance(timedelta(minutes=1))
     assert world.capacity(table, "by-city") == (44, 31)
+
+
+def test_rollback_leaves_the_index_that_is_being_built_until_it_is_deleted_by_hand(
+    world: World, stack: Stack, clients: dict[str, Any]
+) -> None:
+    name = unique("indexed")
+
+    def table(*indexes: dict[str, Any]) -> dict[str, Any]:
+        keys = keyed("id", others=["city"] if indexes else [])
+        capacity = {"ProvisionedThroughput": units(40, 41)}
+        added = {"GlobalSecondaryIndexes": list(indexes)} if indexes else {}
+        return {"Type": "AWS::DynamoDB::Table", "Properties": {"TableName": name, **keys, **capacity, **added}}
+
+    def state() -> list[str]:
+        found = world.dynamodb.describe_table(TableName=name)["Table"].get("GlobalSecondaryIndexes", [])
+        return [each["IndexStatus"] for each in found]
+
+    # its floor is above its ceiling
+    bounds = {"ServiceNamespace": "dynamodb", "ScalableDimension": WRITE, "MinCapacity": 9, "MaxCapacity": 8}
+    properties = {"ResourceId": f"table/{name}", **bounds}
+    target = {
+        "Type": "AWS::ApplicationAutoScaling::ScalableTarget",
+        "Properties": properties,
+        "DependsOn": "Table",
+    }
+    stack.create(Table=table())
+    changed = table(index_definition("by-city", 60, 61))
+    assert stack.update(Table=changed, Target=target) == "UPDATE_ROLLBACK_FAILED"
+    assert stack.failures()[:2] == [
+        "The following resource(s) failed to update: [Table].",
+        f"{_busy_index(name, 'by-city', 'created')} (Service: DynamoDb, Status Code: 400, ResourceInUseException)",
+    ]
+    assert state() == ["CREATING"]
+    world.cloud.advance(timedelta(minutes=13))
+    assert state() == ["ACTIVE"]
+    world.dynamodb.update_table(TableName=name, GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "by-city"}}])
+    clients["cloudformation"].continue_update_rollback(StackName=stack.name)
+    assert stack_status(clients["cloudformation"], stack.name) == "UPDATE_ROLLBACK_COMPLETE"
+    # without data, nothing stands in the way of the same again
+    assert (state(), stack.update(Table=changed)) == ([], "UPDATE_COMPLETE")
+    # an index that an update removes while it is built goes, as DynamoDB lets it
+    assert (stack.update(Table=table()), state()) == ("UPDATE_COMPLETE", [])
+    stack.delete()

@@ -111,6 +111,12 @@ def local() -> None:
     help="Carry out every operation on a stack in CloudFormation's express mode; with --strict.",
 )
 @click.option(
+    "--fresh-account",
+    "is_fresh_account",
+    is_flag=True,
+    help="Begin as an account in which nothing was deployed before; with --strict.",
+)
+@click.option(
     "--allow-origin",
     "allowed_origins",
     multiple=True,
@@ -127,6 +133,7 @@ def up(
     has_instant_updates: bool,
     is_strict: bool,
     is_express: bool,
+    is_fresh_account: bool,
     allowed_origins: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -142,12 +149,15 @@ def up(
         _refuse("a running clock begins now; add --clock driven, or leave out --starts-at")
     if is_express and not is_strict:
         _refuse("only a strict cloud has an express mode; add --strict, or leave out --express")
+    if is_fresh_account and not is_strict:
+        _refuse("only a strict cloud can be a fresh account; add --strict, or leave out --fresh-account")
     options = ServerOptions(
         speed=speed,
         driven_from=(starts_at or DRIVEN_FROM).replace(tzinfo=UTC) if is_driven else None,
         has_instant_updates=has_instant_updates,
         is_strict=is_strict,
         is_express=is_express,
+        is_fresh_account=is_fresh_account,
         allowed_origins=allowed_origins,
     )
     with claim() as place:

@@ -30,8 +30,10 @@ class LocalCloud:
     With *has_instant_updates*, a change of a table's capacity, billing mode or warm throughput takes effect at once,
     for fast test suites; by default it takes as long as on AWS. If the cloud *is_strict*, functions have only the
     permissions of their roles' policies, and calls above AWS's rates are throttled. If it *is_express*, too, every
-    operation on a stack is in CloudFormation's express mode, whether it asks for that or not. Web pages may call the
-    cloud only if they are from one of the *allowed_origins*, such as `http://localhost:3000`.
+    operation on a stack is in CloudFormation's express mode, whether it asks for that or not. If it *is_fresh_account*,
+    too, it is as an account in which nothing was deployed before: Application Auto Scaling has no role yet, and Lambda
+    ten concurrent runs. Web pages may call the cloud only if they are from one of the *allowed_origins*, such as
+    `http://localhost:3000`.
 
     Example:
         ```python
@@ -46,6 +48,7 @@ class LocalCloud:
     has_instant_updates: bool = False
     is_strict: bool = False
     is_express: bool = False
+    is_fresh_account: bool = False
     allowed_origins: Sequence[str] = ()
     clock: Literal["running", "driven"] = "running"
     starts_at: datetime | None = None
@@ -58,6 +61,8 @@ class LocalCloud:
             raise ValueError(f"clock: got {self.clock!r}, allowed: 'running' or 'driven'")
         if self.is_express and not self.is_strict:
             raise ValueError("is_express: got True for a cloud that is not strict; add is_strict=True")
+        if self.is_fresh_account and not self.is_strict:
+            raise ValueError("is_fresh_account: got True for a cloud that is not strict; add is_strict=True")
         if self.clock == "driven" and self.speed != 1:
             raise ValueError(f"speed: got {self.speed} for a driven clock, which has none; leave it out")
         if self.clock == "running" and self.starts_at is not None:
@@ -78,6 +83,7 @@ class LocalCloud:
                 has_instant_updates=self.has_instant_updates,
                 is_strict=self.is_strict,
                 is_express=self.is_express,
+                is_fresh_account=self.is_fresh_account,
                 allowed_origins=self.allowed_origins,
             )
             self._server = start_process(self.port, log, folder, options)

@@ -113,6 +113,7 @@ class ServerOptions:
         has_instant_updates: Whether changes of tables take no time.
         is_strict: Whether it enforces the policies of functions' roles, and rates of calls.
         is_express: Whether it also carries out all operations on stacks in express mode; for a strict cloud only.
+        is_fresh_account: Whether nothing was deployed in its accounts before; for a strict cloud only.
         allowed_origins: The origins of web pages that may call it.
     """
 
@@ -121,6 +122,7 @@ class ServerOptions:
     has_instant_updates: bool = False
     is_strict: bool = False
     is_express: bool = False
+    is_fresh_account: bool = False
     allowed_origins: Sequence[str] = ()
 
     def arguments(self) -> list[str]:
@@ -130,6 +132,7 @@ class ServerOptions:
             "--instant-updates": self.has_instant_updates,
             "--strict": self.is_strict,
             "--express": self.is_express,
+            "--fresh-account": self.is_fresh_account,
         }
         origins = [f"--allow-origin={origin}" for origin in self.allowed_origins]
         return [f"--speed={self.speed}", *driven, *(flag for flag, is_set in flags.items() if is_set), *origins]

@@ -50,20 +50,29 @@ Activity = dict[str, Any]
 class AutoScaling:
     """Application Auto Scaling of one account and region.
 
-    With *is_instant*, an activity ends when it starts.
+    With *is_instant*, an activity ends when it starts. *assume_role* is called before a target is registered, and
+    raises `ServiceError` if the service-linked role cannot be assumed; without it, it always can.
 
     Attributes:
         targets: The registered targets.
     """
 
     def __init__(
-        self, account: str, region: str, tables: Tables, now: Callable[[], datetime], *, is_instant: bool = False
+        self,
+        account: str,
+        region: str,
+        tables: Tables,
+        now: Callable[[], datetime],
+        *,
+        is_instant: bool = False,
+        assume_role: Callable[[], None] | None = None,
     ) -> None:
         self._account = account
         self._region = region
         self._tables = tables
         self._now = now
         self._is_instant = is_instant
+        self._assume_role = assume_role
         self.targets: dict[TargetKey, TargetRecord] = {}
         # each attempt to change capacity, the newest first; activities outlive their targets
         self._activities: deque[Activity] = deque(maxlen=_KEPT_ACTIVITIES)
@@ -85,6 +94,8 @@ class AutoScaling:
         low = minimum if minimum is not None else target.floor if target else 0
         high = maximum if maximum is not None else target.ceiling if target else 0
         _check_range(low, high)
+        if self._assume_role is not None:
+            self._assume_role()
         if (table := ministack.tables().get(key.table)) is not None and is_on_demand(table):
             # recorded: radkawar/stackd 9dc356f, dynamodb/controls
             raise invalid(

@@ -286,6 +286,11 @@ class Tables:
         """Mark changes in a block as a service's: they are not rejected, but wait for changes in progress."""
         return ministack.setting(self._waits, True)
 
+    def unbuilt_refusal(self, table: Document) -> ServiceError | None:
+        """Return the rejection of a change of the index that is being built, `None` if none is."""
+        building = meters_of(table).building(self._second())
+        return None if building is None else _busy_index(table, building, "created")
+
     def is_changing(self, key: TargetKey) -> bool:
         """Whether the capacity of the target's resource is being changed."""
         return meters_of(ministack.tables()[key.table]).is_changing(key.index, self._second())
