@@ -75,7 +75,7 @@ def test_each_class_has_a_name_of_its_own() -> None:
     assert {each: found for each, found in files.items() if len(found) > 1} == {}
 
 
-@pytest.mark.parametrize("file", ["requirements-dev.txt", "requirements-local.txt"])
+@pytest.mark.parametrize("file", ["requirements-dev.txt", "requirements-local.txt", "requirements-release.txt"])
 def test_lock_files_pin_everything(file: str) -> None:
     requirements = (ROOT / file).read_text()
     pinned = re.findall(r"^[\w.-]+==", requirements, re.MULTILINE)
