@@ -184,8 +184,8 @@ def test_application_is_tested_with_its_own_boto3_against_an_installed_server(
     assert done.returncode == 0, done.stderr
     without = _run(tmp_path, python, "-c", versions + code, PATH="/usr/bin:/bin")
     assert without.stderr.splitlines()[-1] == (
-        "highwater_lab.local.control.CloudError: the local cloud is not installed; install it with: "
-        "uv tool install highwater-local==0.1.0"
+        "highwater_lab.local.control.CloudError: the local cloud is not installed; install "
+        f"highwater-local 0.1.0 as {REPOSITORY}/blob/main/docs/install.md#the-local-cloud says"
     )
 
 

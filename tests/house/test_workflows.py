@@ -96,7 +96,7 @@ def test_zizmor_would_find_something(tmp_path: Path) -> None:
     """Offline, too: a workflow of a stranger's making, whose token is not limited and whose action may change."""
     workflow = tmp_path / "bad.yml"
     workflow.write_text(
-        "name: Bad\non: push\njobs:\n  bad:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: actions/checkout@v7\n"
+        "name: Bad\non: push\njobs:\n  bad:\n    runs-on: ubuntu-24.04\n    steps:\n      - uses: an/action@v7\n"
     )
     command = [str(ZIZMOR), "--offline", "--quiet", "--format", "plain", str(workflow)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
