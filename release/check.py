@@ -111,6 +111,9 @@ def list_contents(each: Distribution) -> Path:
     out = _BUILD / "sbom" / f"{name}-{project['version']}.cdx.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     about = ["--pyproject", str(_ROOT / each.part / "pyproject.toml"), "--mc-type", "library", "--output-reproducible"]
+    # pip notes of a file from which folder it came, which is of this machine alone
+    for note in folder.glob("lib/python*/site-packages/*.dist-info/direct_url.json"):
+        note.unlink()
     _run(str(_CYCLONEDX), "environment", *about, "--output-file", str(out), str(python))
     return out
 
