@@ -8,6 +8,9 @@ PYTHON_READY := $(VENV)/.ready
 # MiniStack asks for one exact version of botocore, so the local cloud has an environment of its own
 LOCAL_VENV := .venv-local
 LOCAL_READY := $(LOCAL_VENV)/.ready
+# what makes locks and reads them
+RELEASE_VENV := build/release
+RELEASE_READY := $(RELEASE_VENV)/.ready
 NODE_READY := node_modules/.ready
 # of `make test-node`
 NODE ?= 22
@@ -95,7 +98,7 @@ nightly: setup #+ Laws with all of their examples and new seeds, long sequences,
 check: setup ## Style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/mypy constructs_pkg/cdk_highwater lambda_src/highwater lab_src/highwater_lab local_src/highwater_local examples/*/*.py acceptance benchmarks docs tests
+	@$(BIN)/mypy constructs_pkg/cdk_highwater lambda_src/highwater lab_src/highwater_lab local_src/highwater_local examples/*/*.py acceptance benchmarks docs release tests
 
 .PHONY: coverage
 coverage: export HIGHWATER_EXAMPLES := full
@@ -158,13 +161,33 @@ wheels: setup ## Build the four distributions into dist/
 	@for part in . lambda_src lab_src local_src; do $(BIN)/python -m build --wheel --no-isolation --outdir dist $$part > /dev/null || exit 1; done
 	@ls dist/*.whl
 
+.PHONY: release-check
+release-check: setup $(RELEASE_READY) #+ All of a release but publishing it: names, dist/, SBOMs, the quickstart from the wheels, notes (online, free; three minutes). TAG=v0.2.0
+	@$(BIN)/python -m release.check $(if $(TAG),--tag "$$TAG")
+
+.PHONY: release-publish
+release-publish: #+ The release's page on the code host, of what `make release-check` has made; needs gh, its token and TAG=v0.2.0
+	@gh release create "$$TAG" dist/* build/sbom/* --title "$$TAG" --notes-file build/release-notes.md --verify-tag
+
+.PHONY: public-api
+public-api: setup #+ Write down the public names and their signatures, in release/public_api.txt (offline, free)
+	@$(BIN)/python -m release.names --write
+
+.PHONY: licences
+licences: setup $(RELEASE_READY) #+ Write down the licences of all dependencies, in docs/licences.md (offline, free)
+	@$(BIN)/python -m release.licences --write
+
+.PHONY: workflows
+workflows: setup #+ Check the workflows of .github/ and the action with zizmor (offline, free; seconds)
+	@$(BIN)/zizmor --offline --quiet --persona pedantic .github action.yml
+
 .PHONY: lock
-lock: setup #+ Compile requirements-dev.txt and requirements-local.txt anew from their .in files
-	@$(BIN)/python -m pip install --quiet uv
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-annotate --no-header --upgrade requirements-dev.in -o requirements-dev.txt
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-annotate --no-header --upgrade requirements-local.in -o requirements-local.txt
+lock: setup $(RELEASE_READY) #+ Compile the three lock files anew from the groups of pyproject.toml (online, free)
+	@$(BIN)/python -m release.locks --write
+
+.PHONY: lock-check
+lock-check: setup $(RELEASE_READY) #+ Whether the locks fit their groups, what is old, and what is known to be vulnerable (online, free; a minute)
+	@$(BIN)/python -m release.locks
 
 .PHONY: clean
 clean: ## Remove everything that can be made again
@@ -176,7 +199,7 @@ clean: ## Remove everything that can be made again
 help-all: ## Show all targets
 	@awk -F ':.*#[#+] ' '/^[a-z-]+:.*#[#+] / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(PYTHON_READY) $(LOCAL_READY) $(NODE_READY): | tools
+$(PYTHON_READY) $(LOCAL_READY) $(RELEASE_READY) $(NODE_READY): | tools
 
 $(PYTHON_READY): requirements-dev.txt pyproject.toml lambda_src/pyproject.toml lab_src/pyproject.toml
 	@$(PYTHON) -c 'import sys; print("")' > /dev/null 2>&1 || { echo "make: $(PYTHON) is no Python that runs; choose one with make PYTHON=..." >&2; exit 2; }
@@ -193,6 +216,12 @@ $(LOCAL_READY): requirements-local.txt lambda_src/pyproject.toml lab_src/pyproje
 	@$(LOCAL_VENV)/bin/python -m pip install --quiet --require-hashes --requirement requirements-local.txt
 	@$(LOCAL_VENV)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable lambda_src --editable lab_src --editable local_src
 	@ln -sf ../../$(LOCAL_VENV)/bin/highwater-local $(BIN)/highwater-local
+	@touch $@
+
+$(RELEASE_READY): requirements-release.txt $(PYTHON_READY)
+	@echo "setting up $(RELEASE_VENV): what makes locks and reads them (half a minute, once)"
+	@$(PYTHON) -m venv $(RELEASE_VENV)
+	@$(RELEASE_VENV)/bin/python -m pip install --quiet --require-hashes --requirement requirements-release.txt
 	@touch $@
 
 $(NODE_READY): package.json package-lock.json

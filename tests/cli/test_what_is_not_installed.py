@@ -27,13 +27,16 @@ def _run(change: str, *arguments: str) -> tuple[int, str, str]:
     "arguments", [("rehearse", "cdk.out", "--html", "x"), ("local", "up"), ("recommend", "--help")]
 )
 def test_command_of_the_lab_says_what_to_install(arguments: tuple[str, ...]) -> None:
-    message = f"highwater: {arguments[0]} is part of another package; install it with: pip install highwater-lab\n"
+    message = (
+        f"highwater: {arguments[0]} is part of highwater-lab; install it as "
+        "https://github.com/cdk-highwater/highwater/blob/main/docs/install.md says\n"
+    )
     assert _run(NO_LAB, *arguments) == (2, "", message)
 
 
 def test_help_lists_all_commands_by_what_they_are_for_and_says_what_to_install() -> None:
     status, listed, _ = _run(NO_LAB, "--help")
-    missing = "In another package: pip install highwater-lab"
+    missing = "In another package: highwater-lab"
     assert status == 0
     assert [line.rstrip() for line in listed[listed.index("Before a deploy:") :].splitlines()] == [
         "Before a deploy:",
@@ -67,5 +70,5 @@ def test_help_lists_all_commands_by_what_they_are_for_and_says_what_to_install()
 
 
 def test_command_without_its_libraries_says_what_to_install() -> None:
-    message = "highwater: the command needs more libraries; install them with: pip install 'highwater-runtime[cli]'\n"
+    message = "highwater: the command needs more libraries; install them with: pip install click rich zstandard\n"
     assert _run(NO_CLICK, "status") == (2, "", message)

@@ -125,7 +125,8 @@ def test_clock_that_runs_is_not_stepped(highwater: Command) -> None:
     [
         (
             {"PATH": "/nowhere"},
-            "the local cloud is not installed; install it with: uv tool install highwater-local==0.1.0",
+            "the local cloud is not installed; install highwater-local 0.1.0 as "
+            "https://github.com/cdk-highwater/highwater/blob/main/docs/install.md#the-local-cloud says",
         ),
         (
             {"HIGHWATER_LOCAL": "/nowhere/highwater-local"},

@@ -217,27 +217,43 @@ def test_job_compares_a_terraform_plan_with_the_state_before(gitlab: Runner, she
 
 
 @pytest.mark.parametrize("kind", ["gh", "glab"])
-def test_command_is_installed_in_the_projects_version_apart_from_the_jobs_packages(tmp_path: Path, kind: str) -> None:
+def test_command_is_installed_from_the_projects_files_apart_from_the_jobs_packages(tmp_path: Path, kind: str) -> None:
+    """By name, an index could hand out what anybody has published under it."""
     runner = empty_job(kind, tmp_path)
     (tmp_path / "tools" / "python3").write_text(PYTHON)
     (tmp_path / "tools" / "python3").chmod(0o755)
     runner.variables = {**runner.variables, "CALLS": str(tmp_path / "calls")}
     if kind == "gh":
+        source = str(ROOT)
         # the stand-in installs nothing
+        runner.variables = {**runner.variables, "GITHUB_ACTION_PATH": source}
         assert runner.action(traffic="x")[0] == "Rehearse"
         place = f"{tmp_path}/highwater"
         assert runner.outputs["install", "highwater"] == f"{place}/bin/highwater"
     else:
+        released = tmp_path / "hosted" / "highwater"
+        released.mkdir(parents=True)
+        version = JOB["variables"]["HIGHWATER_VERSION"]
+        for command in (("init",), ("commit", "--allow-empty", "-m", "released"), ("tag", f"v{version}")):
+            _git(released, *command)
         place = str(tmp_path / "venv")
+        source = f"{place}-source"
+        here = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": f"url.file://{released.parent}/.insteadOf"}
+        here["GIT_CONFIG_VALUE_0"] = "https://github.com/cdk-highwater/"
         script = JOB["script"][0].replace("/tmp/highwater", place)  # noqa: S108
-        runner.shell(script, ["bash", "-e"], runner.folder, **JOB["variables"])
-    text = (ROOT / "lab_src" / "pyproject.toml").read_text()
-    version = re.search(r'^version = "(.*)"', text, re.MULTILINE)
-    assert version is not None
+        runner.shell(script, ["bash", "-e"], runner.folder, **JOB["variables"], **here)
+        assert Path(source, ".git").exists(), runner.said
     assert (tmp_path / "calls").read_text().splitlines() == [
         f"-m venv {place}",
-        f"-m pip install --quiet --disable-pip-version-check highwater-lab=={version[1]}",
+        f"-m pip install --quiet --disable-pip-version-check {source}/lambda_src {source}/lab_src",
     ]
+    for part in ("lambda_src", "lab_src"):
+        assert (ROOT / part / "pyproject.toml").exists()
+
+
+def test_version_of_the_job_is_that_of_the_packages() -> None:
+    text = (ROOT / "lab_src" / "pyproject.toml").read_text()
+    assert f'\nversion = "{JOB["variables"]["HIGHWATER_VERSION"]}"\n' in text
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])

@@ -69,12 +69,15 @@ def test_metadata_leads_a_stranger_to_everything(wheels: dict[str, Path], packag
     with zipfile.ZipFile(wheels[package]) as wheel:
         names = wheel.namelist()
         metadata = email.message_from_bytes(wheel.read(next(name for name in names if name.endswith("/METADATA"))))
-        (licence,) = (wheel.read(name).decode() for name in names if name.endswith("/licenses/LICENSE"))
-    assert licence == (ROOT / "LICENSE").read_text()
+        for file in ("LICENSE", "NOTICE"):
+            (text,) = (wheel.read(name).decode() for name in names if name.endswith(f"/licenses/{file}"))
+            assert text == (ROOT / file).read_text()
     assert metadata["Author"] == "The Highwater contributors"
     assert metadata["License-Expression"] == "Apache-2.0"
     urls = metadata.get_all("Project-URL") or []
-    assert [url.split(", ")[0] for url in urls] == ["Homepage", "Documentation", "Changelog", "Issues"]
+    assert [url.split(", ")[0] for url in urls] == [
+        *("Homepage", "Documentation", "Changelog", "Issues", "Source", "Security")
+    ]
     links = re.findall(r"\]\(([^)]+)\)", str(metadata.get_payload())) + [url.split(", ")[1] for url in urls]
     assert len(links) > 5
     for link in links:
@@ -184,8 +187,8 @@ def test_application_is_tested_with_its_own_boto3_against_an_installed_server(
     assert done.returncode == 0, done.stderr
     without = _run(tmp_path, python, "-c", versions + code, PATH="/usr/bin:/bin")
     assert without.stderr.splitlines()[-1] == (
-        "highwater_lab.local.control.CloudError: the local cloud is not installed; install it with: "
-        "uv tool install highwater-local==0.1.0"
+        "highwater_lab.local.control.CloudError: the local cloud is not installed; install "
+        f"highwater-local 0.1.0 as {REPOSITORY}/blob/main/docs/install.md#the-local-cloud says"
     )
 
 

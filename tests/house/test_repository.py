@@ -35,6 +35,20 @@ def test_no_file_names_a_package_index_or_a_machine() -> None:
     assert found == []
 
 
+def test_nothing_says_to_install_a_package_by_a_name_that_anybody_may_take() -> None:
+    """Until the packages are on an index, a command that names one may install what a stranger has put there."""
+    commands = "pip install|pip3 install|pipx install|pipx run|uv tool install|uv pip install|uv add|uvx|poetry add"
+    by_name = re.compile(rf"\b(?:{commands}) .*\b(?:cdk-highwater|highwater-(?:runtime|lab|local))\b(?![/.])")
+    found = [f"{name}: {match[0]}" for name, text in _texts().items() for match in by_name.finditer(text)]
+    assert found == []
+    said = "nothing by"
+    pages = ["README.md", "docs/quickstart.md", "docs/install.md"]
+    texts = {page: " ".join((ROOT / page).read_text().split()) for page in pages}
+    for page, text in texts.items():
+        assert re.search(rf"{said} (?:its name|these names), which anybody may take on an index", text), page
+        assert text.index(said) < text.index("pip install"), f"{page} says it before the first command"
+
+
 def test_one_function_reads_json_in_the_runtime() -> None:
     """What others wrote may be anything, and `read_document` alone knows all that the library's parser raises."""
     runtime = ROOT / "lambda_src" / "highwater"
@@ -75,7 +89,7 @@ def test_each_class_has_a_name_of_its_own() -> None:
     assert {each: found for each, found in files.items() if len(found) > 1} == {}
 
 
-@pytest.mark.parametrize("file", ["requirements-dev.txt", "requirements-local.txt"])
+@pytest.mark.parametrize("file", ["requirements-dev.txt", "requirements-local.txt", "requirements-release.txt"])
 def test_lock_files_pin_everything(file: str) -> None:
     requirements = (ROOT / file).read_text()
     pinned = re.findall(r"^[\w.-]+==", requirements, re.MULTILINE)

@@ -94,4 +94,5 @@ def test_process_that_loads_ministack_keeps_its_recursion_limit() -> None:
 def test_version_that_is_wanted_is_the_one_that_is_pinned() -> None:
     pinned = tomllib.loads((ROOT / "local_src" / "pyproject.toml").read_text())
     assert f"ministack=={ministack.WANTED}" in pinned["project"]["dependencies"]
-    assert f"ministack=={ministack.WANTED}" in (ROOT / "requirements-local.in").read_text().split()
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    assert f"ministack=={ministack.WANTED}" in groups["local"]

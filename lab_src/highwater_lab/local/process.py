@@ -100,6 +100,8 @@ def _listen(family: int, address: str, port: int) -> socket.socket:
 
 _STARTUP = timedelta(seconds=60)
 _COMMAND: Final = "highwater-local"
+# a command here would be carried out, and on an index the name may be anybody's
+_PAGE: Final = "https://github.com/cdk-highwater/highwater/blob/main/docs/install.md#the-local-cloud"
 _VARIABLE: Final = "HIGHWATER_LOCAL"
 
 
@@ -240,7 +242,7 @@ def find_server() -> Path:
             return Path(found)
     if named:
         raise CloudError(f"{_VARIABLE} names {named!r}, which is no command; name {_COMMAND}, or unset the variable")
-    raise CloudError(f"the local cloud is not installed; install it with: uv tool install {_COMMAND}=={_version()}")
+    raise CloudError(f"the local cloud is not installed; install {_COMMAND} {_version()} as {_PAGE} says")
 
 
 def _mismatch(status: CloudStatus, pid: int, server: Path) -> str:
@@ -249,8 +251,8 @@ def _mismatch(status: CloudStatus, pid: int, server: Path) -> str:
         return f"{status.endpoint} is answered by process {status.pid}, not by the one started; choose another"
     if status.version != _version():
         return (
-            f"{server} is {_COMMAND} {status.version}, and this is highwater-lab {_version()}; install the same "
-            f"version with: uv tool install --force {_COMMAND}=={_version()}"
+            f"{server} is {_COMMAND} {status.version}, and this is highwater-lab {_version()}; install both in the "
+            f"same version, as {_PAGE} says"
         )
     return ""
 

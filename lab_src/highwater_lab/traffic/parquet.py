@@ -27,7 +27,7 @@ def read_parquet(place: DataPlace, content: bytes, units_are: Dimension) -> dict
         from pyarrow import parquet
     except ImportError as missing:
         raise TrafficError(
-            f"{place.file}: is Parquet, which needs pyarrow; install it with: pip install 'highwater-lab[parquet]'"
+            f"{place.file}: is Parquet, which needs pyarrow; install it with: pip install pyarrow"
         ) from missing
     place = DataPlace(place.file, "row")
     try:

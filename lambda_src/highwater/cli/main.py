@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 COMMANDS_GROUP = "highwater.commands"
 # commands of another distribution, which a user may know from the documentation without having installed it
 _LAB = "highwater-lab"
+# a command here would be carried out, and on an index the name may be anybody's
+_PAGE = "https://github.com/cdk-highwater/highwater/blob/main/docs/install.md"
 _LAB_COMMANDS = (
     "audit",
     "check",
@@ -70,7 +72,7 @@ def _run() -> int:
         import click
     except ModuleNotFoundError:
         sys.stderr.write(
-            "highwater: the command needs more libraries; install them with: pip install 'highwater-runtime[cli]'\n"
+            "highwater: the command needs more libraries; install them with: pip install click rich zstandard\n"
         )
         return _MISUSE
 
@@ -132,8 +134,8 @@ def _missing(name: str) -> click.Command:
     import click
 
     def tell() -> None:
-        raise click.ClickException(f"{name} is part of another package; install it with: pip install {_LAB}")
+        raise click.ClickException(f"{name} is part of {_LAB}; install it as {_PAGE} says")
 
     anything = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
-    short = f"In another package: pip install {_LAB}"
+    short = f"In another package: {_LAB}"
     return click.Command(name, callback=tell, short_help=short, context_settings=anything)
