@@ -117,7 +117,10 @@ def of_users(root: Path = _ROOT) -> set[str]:
         waiting += project["dependencies"]
         for extra in project.get("optional-dependencies", {}).values():
             waiting += extra
-    asks = {normal(each.metadata["Name"]): each.requires or [] for each in _distributions(root)}
+    asks: dict[str, list[str]] = {}
+    for each in _distributions(root):
+        # of two versions, what that of users asks for
+        asks.setdefault(normal(each.metadata["Name"]), each.requires or [])
     found: set[str] = set()
     while waiting:
         asked = waiting.pop()
@@ -126,7 +129,7 @@ def of_users(root: Path = _ROOT) -> set[str]:
         if name in found or name in own or name not in asks:
             continue
         found.add(name)
-        waiting += [each for each in asks[name] if "extra ==" not in each]
+        waiting += [one for one in asks[name] if "extra ==" not in one]
     return found
 
 

@@ -15,7 +15,13 @@ from typing import Final
 import griffe
 
 # the packages whose names docs/names.md promises
-CONTRACT: Final = ("cdk_highwater", "highwater", "highwater_lab.local", "highwater_lab.testing")
+CONTRACT: Final = (
+    "cdk_highwater",
+    "highwater",
+    *(f"highwater.{room}" for room in ("budgets", "jobs", "queues", "shards")),
+    "highwater_lab.local",
+    "highwater_lab.testing",
+)
 _ROOT: Final = Path(__file__).resolve().parent.parent
 FILE: Final = _ROOT / "release" / "public_api.txt"
 _SOURCES: Final = ("constructs_pkg", "lambda_src", "lab_src")
@@ -98,6 +104,13 @@ def _described(name: str, found: griffe.Object) -> Iterator[str]:
 
 def _signature(found: griffe.Class | griffe.Function) -> str:
     written = found.signature()
+    for parameter in found.parameters:
+        default = parameter.default
+        if isinstance(default, griffe.ExprName) and default.name.isupper():
+            # a default is part of the contract, whatever it is called
+            constant = _target(found.modules_collection[default.canonical_path])
+            if isinstance(constant, griffe.Attribute):
+                written = written.replace(f"= {default.name}", f"= {constant.value}")
     # griffe begins with the name, and a class has no signature if it defines no way to make one
     return written[written.index("(") :] if "(" in written else ""
 
