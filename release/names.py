@@ -108,7 +108,8 @@ def _signature(found: griffe.Class | griffe.Function) -> str:
         default = parameter.default
         if isinstance(default, griffe.ExprName) and default.name.isupper():
             # a default is part of the contract, whatever it is called
-            constant = _target(found.modules_collection[default.canonical_path])
+            module, _, name = default.canonical_path.rpartition(".")
+            constant = found.modules_collection[module].members.get(name) if module else found.module.members.get(name)
             if isinstance(constant, griffe.Attribute):
                 written = written.replace(f"= {default.name}", f"= {constant.value}")
     # griffe begins with the name, and a class has no signature if it defines no way to make one
