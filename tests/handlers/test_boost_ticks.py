@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -326,3 +327,29 @@ def test_boosts_of_a_table_share_a_turn_a_minute() -> None:
     world.stage.wire.reset()
     world.tick(1)
     assert world.stage.wire.operations.count("DescribeTable") == 1
+
+
+def test_run_that_began_within_the_boost_and_raises_the_floor_after_its_release_is_corrected() -> None:
+    world = World()
+    world.ask()
+    world.stage.advance(2 * SECOND)
+    world.ask("release")
+    world.stage.register(ORDERS, 112, 4_000)
+    assert [world.tick(1), world.listed] == [12, []]
+
+
+def test_boost_of_half_an_hour_writes_and_reads_what_the_cost_page_says() -> None:
+    world = World()
+    operations = Counter[str]()
+    world.dynamodb.before = lambda operation: operations.update([operation])
+    world.ask(minutes=40)
+    for _ in range(10):
+        world.stage.advance(2 * SECOND)
+        world.ask("status")
+    for _ in range(30):
+        world.tick(1)
+    world.stage.advance(2 * SECOND)
+    world.ask("release")
+    world.tick(1)
+    writes = operations["put_item"] + operations["update_item"] + operations["delete_item"]
+    assert (writes, operations["get_item"], operations["query"], world.listed) == (42, 77, 31, [])
