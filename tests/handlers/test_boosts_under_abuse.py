@@ -233,16 +233,6 @@ def test_callers_with_many_boosts_leave_room_for_one_with_few(world: World, monk
         assert world.ask(id=f"nightly-{number}", write=50)["outcome"] == "whole"
 
 
-def test_totals_of_a_caller_are_as_many_as_its_cap_at_the_same_time(world: World) -> None:
-    answers = [world.ask(caller=SMALL, id=f"nightly-{number}", write_total=30) for number in range(31)]
-    assert [each["outcome"] for each in answers] == ["whole"] * 30 + ["refused"]
-    ((limit,),) = [target["limits"] for target in answers[-1]["targets"]]
-    assert limit == {
-        "code": "cap",
-        "sentence": "the caller's cap of 30 units/s at 2027-03-04 10:20 UTC leaves 0 units/s",
-    }
-
-
 def test_renewals_in_a_loop_write_two_in_a_minute(world: World) -> None:
     world.ask()
     written: list[str] = []
