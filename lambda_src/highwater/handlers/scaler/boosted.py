@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from highwater.aws.coordinator_table import LeasesUnavailableError, LeaseTable, TableLeases
 from highwater.aws.parameters import ScaledPlans
-from highwater.core.scaler.attention import is_full_tick
 from highwater.handlers.scaler.gather import RunOutcome
 
 _THREADS = 8
@@ -44,47 +44,25 @@ class BoostedTables:
             self.outcome.count("LeasesMissing")
 
     def find_due(self, plans: ScaledPlans, at: datetime) -> None:
-        """Find the tables to review at the aware instant *at*.
-
-        The leases of tables that are not listed are read at their full ticks, in case an older version has written
-        them, or the list was lost.
-        """
-        if self.leases is None:
+        """Find the listed tables to review at the aware instant *at*, and those whose boosts are over."""
+        if self.leases is None or not self.listed:
             return
-        managed = {plan.label: plan for plan in plans.plans if not plan.is_released}
-        minute = int(at.timestamp()) // 60
-        full = (label for label, plan in managed.items() if is_full_tick(plan.table, minute))
-        labels = tuple(dict.fromkeys((*self.listed, *full)))
+        managed = {plan.label for plan in plans.plans if not plan.is_released}
         with ThreadPoolExecutor(_THREADS) as pool:
-            for label, known in zip(labels, pool.map(self._find, labels), strict=True):
+            found = pool.map(partial(_find, self.leases), self.listed)
+            for label, known in zip(self.listed, found, strict=True):
                 if known is None:
                     # the review reads them again, and notes why it lowers nothing
                     self.due.add(label)
                     continue
                 # the deploy that removed a table has set its floors
                 has_left = label not in managed and not plans.unreadable
-                self._sort(label, known, at, has_left=has_left)
-
-    def _find(self, label: str) -> TableLeases | None:
-        assert self.leases is not None  # noqa: S101 - for the type checker
-        try:
-            return self.leases.read(label)
-        except LeasesUnavailableError:
-            return None
-
-    def _sort(self, label: str, known: TableLeases, at: datetime, *, has_left: bool) -> None:
-        assert self.leases is not None  # noqa: S101 - for the type checker
-        is_over = all(lease.ends <= at for lease in known.leases)
-        if known.boosted or any(lease.is_live(at) for lease in known.leases):
-            self.due.add(label)
-        if label not in self.listed:
-            if not is_over:
-                with suppress(LeasesUnavailableError):
-                    self.leases.list_table(label)
-        elif is_over and (has_left or not known.boosted):
-            # reviewed once more: a run that began before the end may have raised the floor after it was lowered
-            self.due.add(label)
-            self.over[label] = known
+                is_over = all(lease.ends <= at for lease in known.leases)
+                if is_over and (has_left or not known.boosted):
+                    self.over[label] = known
+                # once more where all is over: a run that began before the end may have raised the floor again
+                if is_over or known.boosted or any(lease.is_live(at) for lease in known.leases):
+                    self.due.add(label)
 
     def unlist(self, at: datetime) -> None:
         """Unlist the tables whose boosts are over, once they are reviewed; what fails is done by a later tick."""
@@ -92,3 +70,10 @@ class BoostedTables:
             if self.leases is not None and label not in self.outcome.left:
                 with suppress(LeasesUnavailableError):
                     self.leases.unlist_table(label, known, at)
+
+
+def _find(leases: LeaseTable, label: str) -> TableLeases | None:
+    try:
+        return leases.read(label)
+    except LeasesUnavailableError:
+        return None

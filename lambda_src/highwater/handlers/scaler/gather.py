@@ -174,9 +174,6 @@ def _due(
     """Return the targets to review: for a tick, those whose turn it is; for any other event, all of its tables."""
     if event.kind != TICK or event.now is None or is_boosted:
         return scaled_targets(scaled)
-    if not scaled.mode.follows_demand:
-        # without boosts, floors are left to scheduled actions
-        return ()
 
     def is_urgent(target: Target) -> bool:
         name = TargetName(scaled.table, *target.key)
