@@ -111,7 +111,7 @@ def test_new_account_lacks_the_role_and_the_bootstrap(doctor: Command, cloud: Lo
     assert others == [
         "ok      owners: nothing else scales 1 table of the app, and no table has two scalers",
         "ok      cost: 4.75 USD in a month without a single request (Orders 4.75); prices of us-east-1, 2026-11",
-        "ok      leftovers: no target, alarm, plan, boost's schedule or queue is of a table that is gone",
+        "ok      leftovers: no target, alarm, plan or queue is of a table that is gone",
         "ok      drift: nothing is deployed",
         "ok      quotas: ceilings and floors of the app are within DynamoDB's quotas of the account",
         f"warning permissions: {DEPLOYS} may not application-autoscaling:RegisterScalableTarget, dynamodb:CreateTable: "
