@@ -37,9 +37,7 @@ _LISTS: Final = (
     ("dashboard", "cloudwatch", "list_dashboards", "DashboardEntries", "DashboardName"),
     ("topic", "sns", "list_topics", "Topics", "TopicArn"),
     ("queue", "sqs", "list_queues", "QueueUrls"),
-    # a boost's schedule has a hash as its name, and only its group is named after the stack
-    ("schedule group", "scheduler", "list_schedule_groups", "ScheduleGroups", "Name"),
-    ("schedule", "scheduler", "list_schedules", "Schedules", "GroupName", "Name"),
+    ("schedule", "scheduler", "list_schedules", "Schedules", "Name"),
 )
 
 

@@ -25,23 +25,23 @@ _OWN_ALARMS: Final = 12
 # AWS Systems Manager pricing, us-east-1, read 2026-11
 _ADVANCED_PARAMETER, _PARAMETER_READ = 0.05, 0.000005
 _TRACKING_ALARMS: Final = 4
-_COORDINATOR_ALARMS: Final = 7
+_COORDINATOR_ALARMS: Final = 8
 # those that a coordinator adds to the scaler whose function it shares: on its lease table, and on refusals
 _SHARED_ALARMS: Final = 2
 # CapacityAlarms: throttled, hot key and near the ceiling
 _CAPACITY_ALARMS: Final = 3
 _FLEET: Final = 30
-# A boost of half an hour whose capacity comes within 20 seconds: begin, ten looks and release; a run in each of its
-# minutes and one more. A run or a request takes half a second (docs/boosts.md), and reads the leases once or twice.
-# Each run claims its turn with a write. Others are made when something changes: the lease, its log and the note of the
-# floor, at the start and at the end.
-_CALLS, _WAKES, _SECONDS_PER_CALL = 12, 31, 0.5
+# A boost of half an hour whose capacity comes within 20 seconds: begin, ten looks and release; a tick in each of its
+# minutes and one more. A run or a request takes half a second (docs/boosts.md). What it reads and writes of the lease
+# table is counted by tests/handlers/test_boost_ticks.py.
+_CALLS, _TICKS, _SECONDS_PER_CALL = 12, 31, 0.5
 # a calm turn of a table whose fleet pulses leaves hints in six items, and reads twenty of some 200 bytes
 _HINTS, _PULSE_READS = 6, PULSE_SHARDS
-_LEASE_WRITES, _LEASE_READS = 6 + _WAKES, 44 + _WAKES
-# Of a table with a scaler, each of these runs requests consumption and throttle events of reads and of writes
+LEASE_WRITES: Final = 42
+LEASE_READS: Final = 77
+# Of a table with a scaler, each of these ticks requests consumption and throttle events of reads and of writes
 # (tests/handlers/test_many_jobs.py).
-_BOOST_METRICS: Final = 4 * _WAKES
+_BOOST_METRICS: Final = 4 * _TICKS
 
 
 def per_target() -> list[tuple[str, float]]:
@@ -73,13 +73,11 @@ def per_boost() -> list[tuple[str, float]]:
     prices = load_prices()
     unit = prices.throughput()
     read, write = unit.on_demand_read_million / 1_000_000, unit.on_demand_write_million / 1_000_000
-    function = _MEMORY_GB * _SECONDS_PER_CALL * prices.lambda_gb_second + prices.lambda_request
     return [
-        (f"{_CALLS} requests to the function", _CALLS * function),
-        (f"{_WAKES} runs of a schedule, one a minute", _WAKES * (prices.schedule_run + function)),
+        (f"{_CALLS} requests to the function", _CALLS * _run()),
         (
-            f"{_LEASE_WRITES} writes and {_LEASE_READS} reads of the lease table",
-            _LEASE_WRITES * write + _LEASE_READS * read,
+            f"{LEASE_WRITES} writes and {LEASE_READS} reads of the lease table",
+            LEASE_WRITES * write + LEASE_READS * read,
         ),
         (
             f"with a scaler: {_BOOST_METRICS} metrics of a table without indexes",
@@ -105,7 +103,21 @@ def per_pulses() -> list[tuple[str, float]]:
 
 def per_coordinator() -> list[tuple[str, float]]:
     """Return what a coordinator with a function of its own costs while nobody asks it: description and USD a month."""
-    return [(f"{_COORDINATOR_ALARMS} alarms on itself", _COORDINATOR_ALARMS * load_prices().alarm_month)]
+    prices = load_prices()
+    return [
+        (f"{_COORDINATOR_ALARMS} alarms on itself", _COORDINATOR_ALARMS * prices.alarm_month),
+        (f"{_MINUTES:,} runs of its tick", _MINUTES * (prices.schedule_run + _run())),
+        (
+            f"{_MINUTES:,} reads of the list of tables with boosts",
+            _MINUTES * prices.throughput().on_demand_read_million / 1_000_000,
+        ),
+    ]
+
+
+def _run() -> float:
+    """Return the price of a run of half a second, in USD."""
+    prices = load_prices()
+    return _MEMORY_GB * _SECONDS_PER_CALL * prices.lambda_gb_second + prices.lambda_request
 
 
 def of_fleet(tables: int, indexes: int = 0) -> list[tuple[str, float]]:
@@ -133,7 +145,8 @@ def main() -> int:
     _print("each target", [*per_target(), _sum("USD a month", per_target())])
     _print("each scaler", [*per_scaler(), _sum("USD a month", per_scaler())])
     _print("besides", besides())
-    _print("each coordinator of its own, idle", per_coordinator())
+    idle = per_coordinator()
+    _print("each coordinator of its own, idle", [*idle, _sum("USD a month", idle)])
     _print("pulses of one table, all month", per_pulses())
     for indexes in (0, 2):
         _print(f"{_FLEET} tables with {indexes} indexes each, one scaler", of_fleet(_FLEET, indexes), width=61)

@@ -26,7 +26,7 @@ from highwater_lab.services.timing import Timing
 
 _PERMITTED_WITHIN, _READY_WITHIN = 3 * MINUTE, 10 * MINUTE
 _ASKED, _LEASE_MINUTES = 40, 3
-# A lease's end is seen by a schedule of a minute, and a surge by pulses of ten seconds; auto scaling needs five minutes
+# A lease's end is seen by a tick of a minute, and a surge by pulses of ten seconds; auto scaling needs five minutes
 _SOON_SECONDS: Final = 120
 # DynamoDB keeps the unused capacity of five minutes
 _FILLED_WITHIN: Final = 5 * MINUTE

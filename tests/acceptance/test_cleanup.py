@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from acceptance.cleanup import Cleanup, CleanupError, clean_earlier_runs, find_leftovers, tell_unfinished
+from acceptance.cleanup import Cleanup, CleanupError, clean_earlier_runs, tell_unfinished
 from acceptance.ledger import Ledger
 from acceptance.place import AccountError
 from tests.acceptance.fake_place import AT, FakePlace, Pages, Stacks, Targets, ledger_of, place_of
@@ -65,19 +65,6 @@ def test_targets_that_a_part_registered_itself_go_after_its_table_and_no_others(
     place.clients["application-autoscaling"] = targets = Targets(tables=[f"{PREFIX}-IndexBuild-Bare", "orders"])
     Cleanup(place, ledger_of(tmp_path), Console(quiet=True)).run()
     assert targets.tables == ["orders"]
-
-
-def test_schedule_is_found_by_its_group() -> None:
-    place = place_of(Stacks({}))
-    group = f"{PREFIX}Boosts-Boosts-Wakes-54D9860B"
-    place.clients["scheduler"] = Pages(
-        {
-            "list_schedules": [{"Schedules": [{"Name": "0f1e", "GroupName": group}]}],
-            "list_schedule_groups": [{"ScheduleGroups": [{"Name": group}, {"Name": "default"}]}],
-        }
-    )
-    place.clients["dynamodb"] = Pages({"list_tables": [{"TableNames": ["orders"]}]})
-    assert find_leftovers(place, PREFIX) == [f"schedule {group}/0f1e", f"schedule group {group}"]
 
 
 def _clean(build: Path, place: FakePlace) -> tuple[int, list[str]]:

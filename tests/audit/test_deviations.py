@@ -20,12 +20,10 @@ from highwater_lab.audit.deviations import (
     LiveTarget,
     SeenAlarm,
     SeenQueue,
-    SeenSchedule,
     drift_of,
     left_alarms,
     left_plans,
     left_queues,
-    left_schedules,
     left_targets,
 )
 from highwater_lab.services.autoscaling import ScheduledChange
@@ -293,15 +291,6 @@ def test_plans_of_tables_that_are_gone_are_left_but_not_those_of_other_regions()
     ]
     (one,) = left_plans((gone,), TABLES, "eu-west-1")
     assert one.command == "aws ssm delete-parameter --region eu-west-1 --name /highwater/plans/Shop/old"
-
-
-def test_schedules_of_boosts_of_tables_that_are_gone_are_left() -> None:
-    schedules = (SeenSchedule("ShopBoosts", "ab12", "orders"), SeenSchedule("ShopBoosts", "cd34", "old"))
-    (found,) = left_schedules(schedules, TABLES, PRICES)
-    assert found.text == (
-        "schedule ShopBoosts/cd34 runs every minute for a boost of table old, which is gone, 0.04 USD a month"
-    )
-    assert found.command == ("aws scheduler delete-schedule --region eu-west-1 --group-name ShopBoosts --name cd34")
 
 
 def test_queues_of_tables_that_are_gone_or_that_nothing_reads_are_left() -> None:

@@ -111,7 +111,7 @@ def test_new_account_lacks_the_role_and_the_bootstrap(doctor: Command, cloud: Lo
     assert others == [
         "ok      owners: nothing else scales 1 table of the app, and no table has two scalers",
         "ok      cost: 4.75 USD in a month without a single request (Orders 4.75); prices of us-east-1, 2026-11",
-        "ok      leftovers: no target, alarm, plan, boost's schedule or queue is of a table that is gone",
+        "ok      leftovers: no target, alarm, plan or queue is of a table that is gone",
         "ok      drift: nothing is deployed",
         "ok      quotas: ceilings and floors of the app are within DynamoDB's quotas of the account",
         f"warning permissions: {DEPLOYS} may not application-autoscaling:RegisterScalableTarget, dynamodb:CreateTable: "
@@ -216,7 +216,7 @@ def test_drift_of_bounds_is_found_and_its_command_ends_it(doctor: Command, cloud
 
 
 def test_what_a_deleted_table_leaves_is_found(doctor: Command, cloud: LocalCloud) -> None:
-    services = ("dynamodb", "application-autoscaling", "cloudwatch", "ssm", "scheduler", "sqs")
+    services = ("dynamodb", "application-autoscaling", "cloudwatch", "ssm", "sqs")
     clients = {name: cloud.client(name) for name in services}
     key = {"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}
     attributes = {"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}]}
@@ -240,19 +240,6 @@ def test_what_a_deleted_table_leaves_is_found(doctor: Command, cloud: LocalCloud
     clients["ssm"].put_parameter(Name="/highwater/plans/Shop/old", Value=plan.to_json(), Type="String")
     queue = clients["sqs"].create_queue(QueueName="old-writes", tags={"highwater:buffers": "old"})["QueueUrl"]
     clients["sqs"].send_message(QueueUrl=queue, MessageBody="{}")
-    name = "ab" * 24
-    clients["scheduler"].create_schedule(
-        Name=name,
-        ScheduleExpression="rate(1 minute)",
-        FlexibleTimeWindow={"Mode": "OFF"},
-        Description="Highwater: boost nightly of old",
-        State="DISABLED",
-        Target={
-            "Arn": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:boosts",
-            "RoleArn": f"arn:aws:iam::{ACCOUNT}:role/boosts",
-            "Input": json.dumps({"highwater": "boosts", "tables": ["old"]}),
-        },
-    )
     try:
         assert _lines(doctor, "leftovers") == [
             "warning queue old-writes is read by no function any more; 1 message is in it, which the command deletes "
@@ -264,8 +251,6 @@ def test_what_a_deleted_table_leaves_is_found(doctor: Command, cloud: LocalCloud
             "warning alarm 'Highwater old write' watches a table that is gone, 0.10 USD a month",
             "warning parameter /highwater/plans/Shop/old is the plan of table old, which is gone; the scaler looks for "
             "it in every run",
-            f"warning schedule default/{name} runs every minute for a boost of table old, which is gone, 0.04 USD a "
-            "month",
             "warning queue old-writes buffers for table old, which is gone; 1 message is in it, which the command "
             "deletes too",
         ]
@@ -273,7 +258,6 @@ def test_what_a_deleted_table_leaves_is_found(doctor: Command, cloud: LocalCloud
         clients["application-autoscaling"].deregister_scalable_target(**of)
         clients["cloudwatch"].delete_alarms(AlarmNames=["Highwater old write"])
         clients["ssm"].delete_parameter(Name="/highwater/plans/Shop/old")
-        clients["scheduler"].delete_schedule(Name=name)
         clients["sqs"].delete_queue(QueueUrl=queue)
         for client in clients.values():
             client.close()

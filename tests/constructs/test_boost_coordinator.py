@@ -47,10 +47,10 @@ def test_lease_table_costs_nothing_while_it_is_idle_and_has_what_the_adapter_exp
     assert [key["AttributeName"] for key in table["KeySchema"]] == [PARTITION_KEY, SORT_KEY]
     assert table["TimeToLiveSpecification"] == {"AttributeName": TTL_ATTRIBUTE, "Enabled": True}
     assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
-    assert _resources(stack, "AWS::Scheduler::Schedule") == [], "no tick of its own"
-    alarms = {alarm["MetricName"] for alarm in _resources(stack, "AWS::CloudWatch::Alarm")}
+    alarms = {alarm.get("MetricName", "Heartbeat") for alarm in _resources(stack, "AWS::CloudWatch::Alarm")}
     assert alarms == {
         "Errors",
+        "Heartbeat",
         "Throttles",
         "ApproximateNumberOfMessagesVisible",
         "TablesFailed",
@@ -72,11 +72,24 @@ def test_url_authenticates_and_its_address_is_where_clients_look(stack: cdk.Stac
     assert function["Environment"]["Variables"]["HIGHWATER_COORDINATOR"] == coordinator.coordinator_name
 
 
-def test_coordinator_shares_the_function_of_a_scaler(stack: cdk.Stack) -> None:
+def test_tick_runs_every_minute_and_goes_before_the_floors_of_its_tables_are_reset(stack: cdk.Stack) -> None:
+    coordinator = BoostCoordinator(stack, "Boosts")
+    coordinator.add_table(_table(stack))
+    view = TemplateView(stack)
+    (tick,) = view.of_type("AWS::Scheduler::Schedule")
+    assert tick["Properties"]["ScheduleExpression"] == "rate(1 minute)"
+    target = tick["Properties"]["Target"]
+    assert json.loads(target["Input"]) == {"highwater": "tick", "time": "<aws.scheduler.scheduled-time>"}
+    assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 0}
+    assert any("Scaled" in name for name in tick["DependsOn"]), tick["DependsOn"]
+
+
+def test_coordinator_shares_the_function_and_the_tick_of_a_scaler(stack: cdk.Stack) -> None:
     scaler = ThrottleAwareScaler(stack, "Scaler")
     scaler.add_table(_table(stack))
     coordinator = BoostCoordinator(stack, "Boosts", scaler=scaler)
     assert coordinator.function.node.path == scaler.function.node.path
+    assert len(_resources(stack, "AWS::Scheduler::Schedule")) == 1
     handlers = [function["Handler"] for function in _resources(stack, "AWS::Lambda::Function")]
     assert sorted(handlers) == [
         "highwater.handlers.coordinator.handler.handler",
@@ -88,22 +101,15 @@ def test_coordinator_shares_the_function_of_a_scaler(stack: cdk.Stack) -> None:
         BoostCoordinator(stack, "Second", scaler=scaler)
 
 
-def test_permissions_are_for_its_own_table_schedules_and_grants(stack: cdk.Stack) -> None:
+def test_permissions_are_for_its_own_table_and_grants(stack: cdk.Stack) -> None:
     name = BoostCoordinator(stack, "Boosts").coordinator_name
     by_action = {
         action: statement for statement in TemplateView(stack).statements() for action in listed(statement["Action"])
     }
     assert by_action["application-autoscaling:DescribeScalingActivities"]["Resource"] == "*"
-    schedules = by_action["scheduler:CreateSchedule"]
-    assert schedules["Action"] == ["scheduler:CreateSchedule", "scheduler:DeleteSchedule", "scheduler:UpdateSchedule"]
-    (group,) = _resources(stack, "AWS::Scheduler::ScheduleGroup")
-    assert json.dumps(schedules["Resource"]).endswith(
-        f':scheduler:eu-west-1:111122223333:schedule/{group["Name"]}/*"]]}}'
-    )
-    passing = by_action["iam:PassRole"]
-    assert passing["Condition"] == {"StringEquals": {"iam:PassedToService": "scheduler.amazonaws.com"}}
     leases = by_action["dynamodb:UpdateItem"]
-    assert leases["Action"] == ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"]
+    actions = ("DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem")
+    assert leases["Action"] == [f"dynamodb:{action}" for action in actions]
     grants = [statement for statement in TemplateView(stack).statements() if "/boosts/" in json.dumps(statement)]
     assert [statement["Action"] for statement in grants] == ["ssm:GetParametersByPath"]
     assert f":parameter/highwater/boosts/{name}/*" in json.dumps(grants)

@@ -85,7 +85,5 @@ def test_deployed_tables_are_as_declared_until_somebody_changes_them(bootstrappe
         bootstrapped.run("destroy", "--all", "--force", app=app)
         dynamodb.close()
         cloudwatch.close()
-    assert _said(cloud, app, "leftovers") == [
-        "ok no target, alarm, plan, boost's schedule or queue is of a table that is gone"
-    ]
+    assert _said(cloud, app, "leftovers") == ["ok no target, alarm, plan or queue is of a table that is gone"]
     assert _said(cloud, app, "drift") == ["ok nothing is deployed"]

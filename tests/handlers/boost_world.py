@@ -1,8 +1,7 @@
-"""A coordinator with its region, lease table and scheduler in memory."""
+"""A coordinator with its region and lease table in memory, and the tick of its function."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 
 from highwater.aws.coordinator_table import LeaseTable
 from highwater.aws.observe import Kept
-from highwater.aws.schedules import Wakes
 from highwater.core import Capacity, Dimension, Plan
 from highwater.core.boosts import BoostCap, Caller
 from highwater.core.names import TargetName
@@ -21,8 +19,8 @@ from highwater.handlers.coordinator.coordinator import Coordinator
 from highwater.handlers.coordinator.state import KeptTables
 from highwater.handlers.scaler.gather import RunOutcome
 from highwater.handlers.scaler.run import Options
-from tests.memory_aws.leases import MemoryDynamo, MemoryScheduler
-from tests.memory_aws.stage import MINUTE, NOW, Stage
+from tests.memory_aws.leases import MemoryDynamo
+from tests.memory_aws.stage import MINUTE, Stage
 
 PLAN = Plan(
     read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
@@ -33,7 +31,7 @@ FIX = "give it grant_boost in the CDK app, and deploy"
 WINDOW = "declare a window for what lasts longer"
 LOADER, SMALL = Caller("123456789012:role/Loader", "job"), Caller("123456789012:role/Small")
 REPLICAS = ("ap-south-1", "us-east-1", "eu-west-1")
-SECOND, DAY, YEAR = timedelta(seconds=1), timedelta(days=1), timedelta(days=365)
+SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
 CAPS = (
     BoostCap(caller=LOADER.name, max_read=0, max_write=9_000),
     BoostCap(caller=SMALL.name, max_read=20, max_write=30, tables=("orders",)),
@@ -48,7 +46,6 @@ class World:
     plan: Plan = PLAN
     stage: Stage = field(default_factory=lambda: Stage(Options(name="boosts")))
     dynamodb: MemoryDynamo = field(default_factory=MemoryDynamo)
-    scheduler: MemoryScheduler = field(default_factory=MemoryScheduler)
     seconds: float = 100.0
     kept: KeptTables = field(init=False)
 
@@ -64,6 +61,11 @@ class World:
         return self.stage.serve({"highwater": kind, "tables": [label]}, self.seconds)
 
     @property
+    def listed(self) -> list[str]:
+        """The tables that each tick serves."""
+        return list(self.leases.listed_tables())
+
+    @property
     def leases(self) -> LeaseTable:
         client: Any = self.dynamodb
         return LeaseTable("leases", client)
@@ -77,7 +79,6 @@ class World:
             tables=self.kept,
             leases=self.leases,
             read_caps=lambda: CAPS,
-            wakes=Wakes("group", "arn:role", "arn:function", self.scheduler),
             turn=self.turn,
             pause=lambda _: None,
             remaining_seconds=lambda: self.seconds,
@@ -99,29 +100,20 @@ class World:
         return refused_one.value.status, str(refused_one.value)
 
     def tick(self, minutes: int = 0) -> int:
-        """Let time pass, let the boosts' schedules run, and return the floor."""
-        self.tick_schedules(minutes)
+        """Let time pass, then the function's tick run once, and return the floor."""
+        self.stage.advance(minutes * MINUTE)
+        self.serve_tick()
         return self.floor
 
-    def tick_schedules(self, minutes: int) -> None:
-        """Let time pass, and the boosts' schedules run."""
-        self.stage.advance(minutes * MINUTE)
-        for schedule in list(self.scheduler.schedules.values()):
-            event = json.loads(schedule["Target"]["Input"])
-            if schedule.get("StartDate", NOW) <= self.stage.now() < schedule["EndDate"]:
-                assert event["highwater"] == "boosts"
-                self.coordinator().wake(event["tables"][0], event["owner"], event["boost"])
+    def serve_tick(self) -> RunOutcome:
+        """Serve a tick at the present time."""
+        self.stage.kept = Kept(self.leases)
+        return self.stage.serve({"highwater": "tick"}, self.seconds)
 
     def run(self) -> int:
         """Run the scaler's turn as its own tick does, and return the floor."""
         self._serve("tables", "orders")
         return self.floor
-
-    @property
-    def schedule(self) -> dict[str, Any]:
-        """The only schedule."""
-        (made,) = self.scheduler.schedules.values()
-        return made
 
     @property
     def floor(self) -> int:

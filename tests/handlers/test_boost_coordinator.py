@@ -1,12 +1,10 @@
-"""The coordinator against a region, a lease table and a scheduler in memory: what it grants, and that it is true."""
+"""The coordinator against a region and a lease table in memory: what it grants, and that it is true."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -17,10 +15,10 @@ from highwater.core.names import TargetName
 from highwater.core.scaler import Mode
 from highwater.handlers.coordinator.call import Call
 from highwater_lab.services.timing import Timing
-from tests.handlers.boost_world import CAPS, FIX, LOADER, ORDERS, PLAN, REPLICAS, SECOND, SMALL, WINDOW, YEAR, World
+from tests.handlers.boost_world import CAPS, FIX, LOADER, ORDERS, PLAN, REPLICAS, SECOND, SMALL, WINDOW, World
 from tests.memory_aws.account import Account
 from tests.memory_aws.leases import refused
-from tests.memory_aws.stage import MINUTE, NOW
+from tests.memory_aws.stage import MINUTE
 
 OVER = (410, "orders: boost nightly-1 is over, or never was; begin one with an id of its own")
 
@@ -37,18 +35,9 @@ def test_boost_raises_the_floor_at_once_and_its_end_lowers_it(world: World) -> N
     (target,) = answer["targets"]
     assert (target["target"], target["asked"], target["units"], target["limits"]) == ("table write", 100, 100, [])
     assert target["usd_per_hour"] == pytest.approx(100 * 0.000793)
-    made = world.schedule
-    assert (made["ScheduleExpression"], made["ActionAfterCompletion"]) == ("rate(1 minute)", "DELETE")
-    assert made["EndDate"] == NOW + 10 * MINUTE + YEAR
-    assert json.loads(made["Target"]["Input"]) == {
-        "highwater": "boosts",
-        "tables": ["orders"],
-        "owner": LOADER.name,
-        "boost": "nightly-1",
-        "time": "<aws.scheduler.scheduled-time>",
-    }
     assert [world.tick(minutes) for minutes in (9, 1)] == [112, 12]
-    assert world.scheduler.schedules == {}, "the run that lowered the floor was the last"
+    assert world.listed == ["orders"], "a run that began before the end may still raise the floor"
+    assert (world.tick(1), world.listed) == (12, [])
 
 
 def test_request_that_arrives_again_is_the_same_boost(world: World) -> None:
@@ -69,11 +58,11 @@ def test_boosts_add_up_and_a_total_does_not(world: World) -> None:
     assert world.floor == 62
 
 
-def test_release_gives_back_at_once_and_its_runs_go_on_for_a_while(world: World) -> None:
+def test_release_gives_back_at_once_and_ticks_serve_the_table_for_a_while(world: World) -> None:
     world.ask()
     assert world.ask("release") == {"id": "nightly-1", "table": "orders", "released": True, "notes": []}
     assert world.floor == 12
-    assert world.schedule["EndDate"] == NOW + YEAR, "later runs lower what this one could not"
+    assert world.listed == ["orders"], "later runs lower what this one could not"
     assert world.ask("release")["released"], "again is no error"
     assert world.ask("release", id="never-was-1")["released"] is False
 
@@ -82,7 +71,6 @@ def test_renewal_moves_the_end_and_nothing_renews_what_is_over(world: World) -> 
     world.ask()
     world.stage.advance(6 * MINUTE)
     assert world.ask("renew")["end"] == "2027-03-04T10:36:40+00:00"
-    assert world.schedule["EndDate"] == NOW + 16 * MINUTE + YEAR
     assert [world.tick(minutes) for minutes in (9, 1)] == [112, 12]
     assert world.refusal("renew") == world.refusal() == OVER
 
@@ -94,7 +82,7 @@ def test_id_of_another_callers_boost_is_free_for_a_boost_of_ones_own(world: Worl
     assert world.ask("release", SMALL, id="nightly-2")["released"] is False
     assert world.floor == 112
     assert world.ask(caller=SMALL, write=20)["outcome"] == "whole"
-    assert (world.floor, len(world.scheduler.schedules)) == (132, 2)
+    assert world.floor == 132
     assert world.ask("release", SMALL)["released"]
     assert world.floor == 112
 
@@ -161,7 +149,6 @@ def test_boost_given_back_while_its_scaling_was_paused_is_lowered_by_a_later_run
     world.stage.pause(ORDERS)
     world.ask("release")
     assert world.floor == 112
-    assert world.scheduler.schedules
     world.stage.pause(ORDERS, is_paused=False)
     assert world.tick(1) == 12
 
@@ -177,14 +164,9 @@ def test_renewal_gets_no_more_than_the_caller_may_have_and_no_time_that_others_b
     assert world.ask("renew", SMALL, id="first-one", minutes=20)["end"] == "2027-03-04T10:40:40+00:00"
 
 
-def test_renewal_that_ends_earlier_and_one_of_a_booked_boost_keep_the_schedule(world: World) -> None:
+def test_renewal_that_ends_earlier_keeps_the_end(world: World) -> None:
     world.ask(minutes=600)
     assert world.ask("renew", minutes=5)["end"] == "2027-03-04T20:20:40+00:00"
-    assert world.schedule["EndDate"] == NOW + 600 * MINUTE + YEAR
-    booked = World()
-    booked.ask(at="2027-03-04T20:00:00Z")
-    booked.ask("renew")
-    assert booked.schedule["EndDate"] > booked.schedule["StartDate"] > NOW + 9 * 60 * MINUTE
 
 
 def test_no_renewal_brings_a_lease_beyond_a_day(world: World) -> None:
@@ -223,7 +205,6 @@ def test_boosts_that_would_fill_their_item_are_refused_and_renewals_are_not(monk
         429,
         "orders: 2 boosts are live, booked or ended within the hour; no more can be kept; ask later",
     )
-    assert len(world.scheduler.schedules) == 1
     assert world.ask("renew", minutes=20)["end"] == "2027-03-04T10:40:40+00:00"
     assert world.ask("release")["released"]
 
@@ -274,7 +255,7 @@ def test_ceiling_rises_for_boosts_where_the_plan_allows_it_and_falls_with_them(m
 def test_part_is_refused_where_only_all_is_of_use(world: World) -> None:
     answer = world.ask(write=5_000, is_all_or_nothing=True)
     assert (answer["outcome"], answer["targets"][0]["units"], world.floor) == ("refused", 0, 12)
-    assert world.scheduler.schedules == {}
+    assert world.listed == []
 
 
 def test_scaler_that_follows_demand_adds_boosts_to_it_and_grants_what_is_left() -> None:
@@ -325,7 +306,7 @@ def test_nothing_is_promised_that_nobody_can_set(change: Callable[[Account], Non
     world = World()
     change(world.stage.account)
     assert world.refusal()[1] == message
-    assert world.scheduler.schedules == {}
+    assert world.listed == []
 
 
 def test_nothing_is_promised_in_direct_mode_that_is_left_to_auto_scaling() -> None:
@@ -336,7 +317,7 @@ def test_nothing_is_promised_in_direct_mode_that_is_left_to_auto_scaling() -> No
         "orders, table write: auto scaling has a scalable target, so nobody sets its capacity; deregister it, or have "
         "the scaler move floors with add_table",
     )
-    assert world.scheduler.schedules == {}
+    assert world.listed == []
 
 
 def test_reads_of_a_replica_are_boosted_in_its_own_region(world: World) -> None:
@@ -372,7 +353,10 @@ def test_booked_boost_is_granted_beside_the_window_that_will_be_open_then() -> N
     assert (answer["start"], answer["end"]) == ("2027-03-04T11:05:00+00:00", "2027-03-04T11:30:00+00:00")
     assert answer["targets"][0]["units"] == 1_000
     assert world.floor == 12
-    assert world.schedule["StartDate"] == datetime(2027, 3, 4, 11, 5, tzinfo=UTC)
+    world.stage.wire.reset()
+    assert [world.tick(minutes) for minutes in (43, 1)] == [12, 12]
+    assert "DescribeTable" not in world.stage.wire.operations, "a boost that is only booked is not reviewed"
+    assert [world.tick(minutes) for minutes in (1, 24, 1)] == [4_000, 4_000, 3_000]
 
 
 def test_note_tells_of_growth_and_of_scaling_that_rests(world: World) -> None:
@@ -423,13 +407,13 @@ def test_without_the_lease_table_floors_stay_and_requests_are_refused(world: Wor
     assert world.tick() == 12
 
 
-def test_nothing_is_granted_that_no_schedule_would_end(world: World) -> None:
-
+def test_nothing_is_granted_that_no_tick_would_end(world: World) -> None:
     def rest(operation: str) -> None:
-        raise refused("ThrottlingException", operation)
+        if operation == "put_item":
+            raise refused("ThrottlingException", operation)
 
-    world.scheduler.before = rest
-    assert world.refusal()[1].startswith("no schedule can be made, nothing was granted: ")
+    world.dynamodb.before = rest
+    assert world.refusal()[1].startswith("the lease table does not answer, ")
     assert (world.floor, world.leases.read("orders").leases) == (12, ())
 
 

@@ -9,19 +9,17 @@ from typing import Any
 
 import pytest
 
-from highwater.aws.coordinator_table import TableLeases
 from highwater.core import Capacity, Dimension, Plan
 from highwater.core.boosts import BoostCap, Caller
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater.handlers.coordinator import handler
 from highwater.handlers.coordinator.call import Call, RefusedError
-from tests.core.leases import lease
 from tests.handlers import boost_world
 from tests.handlers.boost_world import DAY, LOADER, ORDERS, PLAN, SECOND, SMALL, World
 from tests.handlers.test_boost_calls import request_of
 from tests.memory_aws.leases import refused
-from tests.memory_aws.stage import MINUTE, NOW
+from tests.memory_aws.stage import MINUTE
 from tests.memory_aws.wire import Call as Wired
 from tests.memory_aws.wire import Fault, each, lost_answer, refusal, rewritten
 
@@ -48,7 +46,8 @@ def test_pause_over_the_end_of_a_boost_is_healed_when_scaling_is_resumed(world: 
     world.stage.pause(ORDERS)
     assert [world.tick(minutes) for minutes in (10, 60, 600, 30 * 1_440)] == [112, 112, 112, 112]
     world.stage.pause(ORDERS, is_paused=False)
-    assert (world.tick(1), world.scheduler.schedules) == (12, {})
+    assert [world.tick(1), world.tick(1)] == [12, 12]
+    assert world.listed == []
 
 
 def test_refusals_of_auto_scaling_for_hours_after_the_end_are_healed(world: World) -> None:
@@ -57,58 +56,8 @@ def test_refusals_of_auto_scaling_for_hours_after_the_end_are_healed(world: Worl
     world.stage.wire.fault = _REFUSED
     assert [world.tick(minutes) for minutes in (1, 15, 240)] == [112, 112, 112]
     world.stage.wire.reset()
-    assert (world.tick(1), world.scheduler.schedules) == (12, {})
-
-
-def test_schedule_of_a_boost_that_is_over_ends_while_another_is_live(world: World) -> None:
-    world.ask(minutes=5)
-    world.ask(id="nightly-2", write=50, minutes=30)
-    assert world.tick(6) == 62
-    assert len(world.scheduler.schedules) == 1
-    assert (world.tick(25), world.scheduler.schedules) == (12, {})
-
-
-def test_several_schedules_run_one_turn(world: World) -> None:
-    for number in range(5):
-        world.ask(id=f"request-{number}", write=10)
-    world.stage.advance(MINUTE)
-    world.stage.wire.reset()
-    world.tick()
-    assert world.stage.wire.operations.count("DescribeTable") == 1
-
-
-def test_schedule_stays_where_a_refused_delivery_ends_while_a_second_one_is_granted(world: World) -> None:
-    other = lease(id="nightly-2", units=3_988, start=NOW, end=NOW + DAY, owner=SMALL.name)
-
-    def take_all(operation: str) -> None:
-        if operation == "update_item":
-            world.dynamodb.before = lambda _: None
-            world.leases.write("orders", [other], TableLeases(), world.stage.now())
-
-    def arrive_again(operation: str) -> None:
-        if operation == "delete_schedule":
-            world.scheduler.before = lambda _: None
-            world.leases.write("orders", [], world.leases.read("orders"), world.stage.now())
-            assert world.ask()["outcome"] == "whole"
-
-    world.dynamodb.before, world.scheduler.before = take_all, arrive_again
-    assert world.ask()["outcome"] == "refused"
-    assert world.floor == 112
-    assert (world.tick(11), world.scheduler.schedules) == (12, {})
-
-
-def test_schedule_is_made_anew_where_a_run_deletes_it_before_the_boost_is_written(world: World) -> None:
-    def run(operation: str) -> None:
-        if operation == "update_item":
-            world.dynamodb.before = lambda _: None
-            assert len(world.scheduler.schedules) == 1
-            world.coordinator().wake("orders", LOADER.name, "nightly-1")
-            assert world.scheduler.schedules == {}
-
-    world.dynamodb.before = run
-    assert world.ask()["outcome"] == "whole"
-    assert (world.floor, world.tick(11)) == (112, 12)
-    assert world.scheduler.schedules == {}
+    assert [world.tick(1), world.tick(1)] == [12, 12]
+    assert world.listed == []
 
 
 BY_ATTRIBUTE = TargetName("orders", "by_attribute_00", Dimension.WRITE)
@@ -194,7 +143,8 @@ def test_capacity_that_could_not_be_set_is_not_recorded_as_a_boosts() -> None:
     world.ask(minutes=30)
     assert _recorded(world) == {}
     world.stage.wire.reset()
-    world.tick_schedules(1)
+    world.stage.advance(MINUTE)
+    world.serve_tick()
     assert world.stage.capacity("orders").write == 112
     assert _recorded(world) == {(None, Dimension.WRITE): 100}
 
@@ -281,17 +231,6 @@ def test_callers_with_many_boosts_leave_room_for_one_with_few(world: World, monk
     assert refusals[3].endswith("boosts are live, booked or ended within the hour; no more can be kept; ask later")
     for number in range(10):
         assert world.ask(id=f"nightly-{number}", write=50)["outcome"] == "whole"
-
-
-def test_totals_of_a_caller_are_as_many_as_its_cap_at_the_same_time(world: World) -> None:
-    answers = [world.ask(caller=SMALL, id=f"nightly-{number}", write_total=30) for number in range(31)]
-    assert [each["outcome"] for each in answers] == ["whole"] * 30 + ["refused"]
-    ((limit,),) = [target["limits"] for target in answers[-1]["targets"]]
-    assert limit == {
-        "code": "cap",
-        "sentence": "the caller's cap of 30 units/s at 2027-03-04 10:20 UTC leaves 0 units/s",
-    }
-    assert len(world.scheduler.schedules) == 30
 
 
 def test_renewals_in_a_loop_write_two_in_a_minute(world: World) -> None:
@@ -430,7 +369,7 @@ def test_request_that_arrives_after_its_release_is_refused(world: World) -> None
     assert world.refusal() == late
     world.stage.advance(59 * MINUTE)
     assert world.refusal() == late
-    assert (world.tick(), world.scheduler.schedules) == (12, {})
+    assert world.tick() == 12
     assert world.ask(id="nightly-2")["outcome"] == "whole"
 
 
@@ -440,26 +379,8 @@ def test_id_of_a_boost_is_free_an_hour_after_its_end_though_nobody_has_written_s
         world.tick(5)
         world.ask("release")
         world.tick(1)
-        assert (world.tick(1), world.scheduler.schedules) == (12, {})
+        assert (world.tick(1), world.listed) == (12, [])
         world.stage.advance(DAY)
-
-
-def test_renewal_in_the_second_in_which_a_boost_ends_leaves_no_live_lease_without_a_schedule(world: World) -> None:
-    world.ask()
-    # the renewal looks at the table a second before the end, and the schedule's run comes before it writes
-    world.stage.advance(10 * MINUTE - SECOND)
-    update = world.scheduler.update_schedule
-
-    def update_and_run(**request: Any) -> None:
-        update(**request)
-        world.scheduler.update_schedule = update  # type: ignore[method-assign]
-        world.stage.advance(SECOND)
-        world.coordinator().wake("orders", LOADER.name, "nightly-1")
-
-    world.scheduler.update_schedule = update_and_run  # type: ignore[method-assign]
-    assert world.refusal("renew")[0] == 410
-    live = [each for each in world.leases.read("orders").leases if each.ends > world.stage.now()]
-    assert (live, world.tick(1), world.scheduler.schedules) == ([], 12, {})
 
 
 def test_jobs_that_begin_at_once_beside_demand_share_what_the_ceiling_leaves() -> None:
@@ -488,7 +409,8 @@ def test_refusals_in_a_loop_are_one_entry_a_minute(world: World) -> None:
 
 def test_boost_whose_answer_was_lost_is_logged_when_it_is_asked_for_again(world: World) -> None:
     def lost(operation: str) -> None:
-        if operation == "put_item":
+        # the log, and not the entry in the list of tables with boosts
+        if operation == "put_item" and ("orders", "leases") in world.dynamodb.items:
             raise refused("InternalServerError", operation)
 
     world.dynamodb.before = lost
@@ -512,32 +434,33 @@ def test_plan_is_found_by_the_tables_own_name_alone(world: World) -> None:
 
 
 @pytest.mark.parametrize("is_planned", [True, False])
-def test_schedule_ends_where_an_index_has_left_during_the_boost(*, is_planned: bool) -> None:
+def test_ticks_serve_a_table_no_more_where_an_index_has_left_during_the_boost(*, is_planned: bool) -> None:
     world = World(plan=_indexed(2))
     world.ask()
     if not is_planned:
         world.stage.store("orders", _stored(_indexed(1)))
     del world.stage.account.tables["orders"].resources["by_attribute_01"]
-    assert (world.tick(11), world.scheduler.schedules) == (12, {})
+    assert [world.tick(11), world.tick(1)] == [12, 12]
+    assert world.listed == []
 
 
-def test_schedule_ends_where_the_target_was_deregistered_during_the_boost(world: World) -> None:
+def test_ticks_serve_a_table_no_more_whose_target_was_deregistered_during_the_boost(world: World) -> None:
     world.ask()
     del world.stage.account.autoscaling.targets[ORDERS]
-    world.tick_schedules(11)
-    assert world.scheduler.schedules == {}
+    for minutes in (11, 1):
+        world.stage.advance(minutes * MINUTE)
+        world.serve_tick()
+    assert world.listed == []
 
 
-def test_schedule_ends_where_the_table_has_left_and_not_where_its_plan_is_unreadable(
-    world: World,
-) -> None:
+def test_ticks_serve_a_table_no_more_that_has_left_and_go_on_where_its_plan_is_unreadable(world: World) -> None:
     world.ask()
     world.stage.store("orders", "{}")
     world.tick(11)
-    assert len(world.scheduler.schedules) == 1
+    assert world.listed == ["orders"]
     del world.stage.account.parameters[world.stage.parameter("orders")]
     world.tick(1)
-    assert world.scheduler.schedules == {}
+    assert world.listed == []
 
 
 def test_renewal_is_not_refused_for_the_traffic_of_the_boosts_own_job() -> None:

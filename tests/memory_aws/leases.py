@@ -1,22 +1,13 @@
-"""DynamoDB and EventBridge Scheduler in memory, as far as the coordinator's adapters use them."""
+"""DynamoDB in memory, as far as the coordinator's adapters use it."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 from botocore.exceptions import ClientError
-
-
-class ConflictException(Exception):
-    """As Scheduler's client has it."""
-
-
-class ResourceNotFoundException(Exception):
-    """As Scheduler's client has it."""
 
 
 def refused(code: str, operation: str) -> ClientError:
@@ -63,11 +54,21 @@ class MemoryDynamo:
             self.items[_key(request["Key"])] = new
         return {}
 
+    def delete_item(self, **request: Any) -> dict[str, Any]:
+        self.before("delete_item")
+        with self._lock:
+            self.items.pop(_key(request["Key"]), None)
+        return {}
+
     def query(self, **request: Any) -> dict[str, Any]:
         self.before("query")
-        table, begin = (request["ExpressionAttributeValues"][name]["S"] for name in (":table", ":log"))
-        found = sorted((key for key in self.items if key[0] == table and key[1].startswith(begin)), reverse=True)
-        return {"Items": [self.items[key] for key in found[: request["Limit"]]]}
+        values = {name: value["S"] for name, value in request["ExpressionAttributeValues"].items()}
+        with self._lock:
+            if ":listed" in values:
+                assert request["ConsistentRead"], "a table that is missing would be served too late"
+                return {"Items": [self.items[key] for key in sorted(self.items) if key[0] == values[":listed"]]}
+            of_table = (key for key in self.items if key[0] == values[":table"] and key[1].startswith(values[":log"]))
+            return {"Items": [self.items[key] for key in sorted(of_table, reverse=True)[: request["Limit"]]]}
 
 
 def _key(item: Any) -> tuple[str, str]:
@@ -87,31 +88,3 @@ def _holds(condition: str, item: dict[str, Any], values: dict[str, Any]) -> bool
             before, now = (float(values[name]["N"]) for name in (":before", ":now"))
             return "turned_at" not in item or not before < float(item["turned_at"]["N"]) <= now
     raise AssertionError(condition)
-
-
-@dataclass
-class MemoryScheduler:
-    """Schedules by their names."""
-
-    schedules: dict[str, dict[str, Any]] = field(default_factory=dict)
-    before: Callable[[str], None] = lambda _: None
-    exceptions: Any = field(
-        default_factory=lambda: SimpleNamespace(
-            ConflictException=ConflictException, ResourceNotFoundException=ResourceNotFoundException
-        )
-    )
-
-    def create_schedule(self, **request: Any) -> None:
-        self.before("create_schedule")
-        if request["Name"] in self.schedules:
-            raise ConflictException
-        self.schedules[request["Name"]] = request
-
-    def update_schedule(self, **request: Any) -> None:
-        self.before("update_schedule")
-        self.schedules[request["Name"]] = request
-
-    def delete_schedule(self, **request: Any) -> None:
-        self.before("delete_schedule")
-        if self.schedules.pop(request["Name"], None) is None:
-            raise ResourceNotFoundException

@@ -1,4 +1,4 @@
-"""The coordinator of boosts, from which jobs request capacity, with its table of leases and their schedules."""
+"""The coordinator of boosts, from which jobs request capacity, with its table of leases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
@@ -20,8 +19,8 @@ from cdk_highwater.scaler.scaler import ThrottleAwareScaler
 from cdk_highwater.scaler.scaler_function import ScaledTable, ScalerFunction, scaler_findings
 from cdk_highwater.support.arguments import require_or_none
 from cdk_highwater.support.asset import id_within, unique_name
-from cdk_highwater.support.iam import invoking, path_arns, role_for, wakes_arn
-from cdk_highwater.support.nag import LEASE_TABLE_RULES, acknowledge, annotate, boost_role_rules, role_rules
+from cdk_highwater.support.iam import path_arns
+from cdk_highwater.support.nag import LEASE_TABLE_RULES, acknowledge, annotate, boost_role_rules
 from cdk_highwater.table.fitting import account_findings
 from cdk_highwater.table.manage import capacity_of
 from cdk_highwater.table.ownership import SCALER, claim
@@ -64,40 +63,9 @@ class BoostLeases(Construct):
 
     def permissions(self) -> list[iam.PolicyStatement]:
         """Return the permissions that the function needs on the table."""
-        actions = ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"]
-        return [iam.PolicyStatement(actions=actions, resources=[self.table.table_arn])]
-
-
-_LONGEST_GROUP_NAME = 64
-_PRINCIPAL = "scheduler.amazonaws.com"
-
-
-class BoostWakes(Construct):
-    """The coordinator's schedule group. Its schedules are deleted with it."""
-
-    def __init__(self, scope: Construct, id: str, *, function: lambda_.IFunction) -> None:
-        super().__init__(scope, id)
-        self._stack = cdk.Stack.of(self)
-        self.group_name = unique_name(self, most_characters=_LONGEST_GROUP_NAME)
-        scheduler.CfnScheduleGroup(self, "Group", name=self.group_name)
-        self.role = role_for(self, "Role", _PRINCIPAL, "lets schedules run the coordinator while a boost is live")
-        # a resource of its own, because the function knows the role
-        self.role.add_to_policy(invoking(function.function_arn))
-        acknowledge(self.role, role_rules(self._stack))
-
-    def permissions(self) -> list[iam.PolicyStatement]:
-        """Return the permissions that the function needs to create, update and delete schedules."""
-        return [
-            iam.PolicyStatement(
-                actions=["scheduler:CreateSchedule", "scheduler:DeleteSchedule", "scheduler:UpdateSchedule"],
-                resources=[wakes_arn(self._stack, self.group_name)],
-            ),
-            iam.PolicyStatement(
-                actions=["iam:PassRole"],
-                resources=[self.role.role_arn],
-                conditions={"StringEquals": {"iam:PassedToService": _PRINCIPAL}},
-            ),
-        ]
+        actions = ("DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem")
+        resources = [self.table.table_arn]
+        return [iam.PolicyStatement(actions=[f"dynamodb:{action}" for action in actions], resources=resources)]
 
 
 # Regions that the AWS Lambda Developer Guide, "Creating and managing Lambda function URLs", has listed as without them.
@@ -141,8 +109,7 @@ class BoostCoordinator(Construct):
         scope: Parent construct.
         id: Unique within *scope*.
         scaler: The scaler whose tables may be boosted. The coordinator shares its function, so that floors have one
-            writer. By default the coordinator has a separate function, which runs only while a lease is live, and
-            tables are passed to `add_table`.
+            writer. By default the coordinator has a separate function, and tables are passed to `add_table`.
         topic: The SNS topic for the alarms of the coordinator's separate function. By default the alarms only show in
             CloudWatch. Not allowed with *scaler*, whose own alarms cover the shared function.
         reserved_concurrency: Concurrent runs that Lambda keeps free for the coordinator's separate function, 5 to
@@ -190,12 +157,12 @@ class BoostCoordinator(Construct):
                 tagged=None,
                 reserved_concurrency=reserved_concurrency,
             )
-            alarms = ScalerAlarms(self, "Alarms", function=self._function, topic=topic, runs_every_minute=False)
+            self._tick = self._function.run_every_minute(self)
+            alarms = ScalerAlarms(self, "Alarms", function=self._function, topic=topic, follows_demand=False)
             alarms.watch_boosts()
         else:
             self._function = scaler.share_function(self)
         self._leases = BoostLeases(self, "Leases")
-        self._wakes = BoostWakes(self, "Wakes", function=self._function.function)
         annotate(self, _url_findings(self._stack.region))
         self._url = self._function.function.add_function_url(auth_type=lambda_.FunctionUrlAuthType.AWS_IAM)
         self._have_function_serve_boosts()
@@ -277,7 +244,8 @@ class BoostCoordinator(Construct):
                 settings=ScalerSettings(mode=Mode.BOOSTS),
                 function=self._function,
             )
-            scaled.serve_deploys(capacity)
+            # on deletion, remove the tick before the floors are reset, so that no run raises them afterwards
+            self._tick.node.add_dependency(*scaled.serve_deploys(capacity))
 
     def grant_boost(
         self,
@@ -406,8 +374,6 @@ class BoostCoordinator(Construct):
         for name, value in {
             "HIGHWATER_COORDINATOR": self._name,
             "HIGHWATER_LEASES": self._leases.table.table_name,
-            "HIGHWATER_WAKES_GROUP": self._wakes.group_name,
-            "HIGHWATER_WAKES_ROLE": self._wakes.role.role_arn,
         }.items():
             function.add_environment(name, value)
         reading_caps = iam.PolicyStatement(
@@ -416,6 +382,6 @@ class BoostCoordinator(Construct):
         reading_failures = iam.PolicyStatement(
             actions=["application-autoscaling:DescribeScalingActivities"], resources=["*"]
         )
-        for statement in (*self._leases.permissions(), *self._wakes.permissions(), reading_caps, reading_failures):
+        for statement in (*self._leases.permissions(), reading_caps, reading_failures):
             role.add_to_policy(statement)
-        acknowledge(self._function, boost_role_rules(self._stack, self._name, self._wakes.group_name))
+        acknowledge(self._function, boost_role_rules(self._stack, self._name))

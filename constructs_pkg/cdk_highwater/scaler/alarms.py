@@ -225,8 +225,7 @@ _PULSES_DISAGREE = _ScalerMetric(
 class ScalerAlarms(Construct):
     """The alarms of a `ThrottleAwareScaler`; docs/operations.md explains how to respond to each.
 
-    The function of a coordinator without scaler runs only while a boost is live. Without *runs_every_minute*, only the
-    alarms that fit such a function are created.
+    The function of a coordinator without scaler does not follow demand: it has fewer metrics, and so fewer alarms.
     """
 
     def __init__(
@@ -236,7 +235,7 @@ class ScalerAlarms(Construct):
         *,
         function: ScalerFunction,
         topic: sns.ITopic | None,
-        runs_every_minute: bool = True,
+        follows_demand: bool = True,
     ) -> None:
         require_topic(topic)
         super().__init__(scope, id)
@@ -256,14 +255,13 @@ class ScalerAlarms(Construct):
             "Lambda throttles the scaler: the account's concurrency, or what is reserved for it, is used up",
             periods=2,
         )
-        if runs_every_minute:
-            self._add_heartbeat(lambda_function, minute)
+        self._add_heartbeat(lambda_function, minute)
         self._alarm(
             "DeadLetters",
             function.dead_letters.metric_approximate_number_of_messages_visible(period=minute, statistic="Maximum"),
             "tables failed three times; their events are in the dead-letter queue",
         )
-        for scaler_metric in _METRICS if runs_every_minute else _BOOSTS_METRICS:
+        for scaler_metric in _METRICS if follows_demand else _BOOSTS_METRICS:
             self._watch(scaler_metric)
 
     def watch_boosts(self) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
@@ -22,8 +20,8 @@ from cdk_highwater.scaler.scaler_function import (
 )
 from cdk_highwater.support.arguments import require, require_or_none
 from cdk_highwater.support.asset import id_within, unique_name
-from cdk_highwater.support.iam import invoking, role_for, scaler_alarms_arn
-from cdk_highwater.support.nag import acknowledge, annotate, annotate_at_end, role_rules
+from cdk_highwater.support.iam import scaler_alarms_arn
+from cdk_highwater.support.nag import annotate, annotate_at_end
 from cdk_highwater.support.quotas import count_added
 from cdk_highwater.table.capacity import IndexedCapacityOptions, WindowHolder, declared_plan
 from cdk_highwater.table.fitting import account_findings, fitting_findings, place_findings
@@ -45,7 +43,6 @@ from highwater.core.scaler.settings import THROTTLE_PRICE_REQUESTS
 
 # the name is part of the names of parameters and the value of a metric dimension
 _LONGEST_NAME = 80
-_TICK = {"highwater": "tick", "time": "<aws.scheduler.scheduled-time>"}
 
 
 class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
@@ -111,7 +108,7 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
             tagged=tagged,
             reserved_concurrency=reserved_concurrency,
         )
-        self._schedule = self._run_every_minute()
+        self._tick = self._function.run_every_minute(self)
         self._let_alarms_start_it()
         self._alarms = ScalerAlarms(self, "Alarms", function=self._function, topic=topic)
         count_added(self._stack, self)
@@ -172,7 +169,7 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
             capacity.warm_to_ceiling()
             scaled = self._add_scaled_table(subject, capacity.plan, Mode.FLOOR)
             # on deletion, remove the schedule before the floors are reset, so that no run raises them afterwards
-            self._schedule.node.add_dependency(*scaled.serve_deploys(capacity))
+            self._tick.node.add_dependency(*scaled.serve_deploys(capacity))
 
     def add_direct_table(
         self,
@@ -257,32 +254,6 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
         id = f"Table-{id_within(self._stack, subject.construct)}"
         settings = ScalerSettings(mode=mode, throttle_price_requests=self._price)
         return ScaledTable(self, id, subject=subject, plan=plan, settings=settings, function=self._function)
-
-    def _run_every_minute(self) -> scheduler.CfnSchedule:
-        role = role_for(
-            self,
-            "ScheduleRole",
-            "scheduler.amazonaws.com",
-            "lets the schedule run the scaler",
-            [invoking(self.function.function_arn)],
-        )
-        acknowledge(role, role_rules(self._stack))
-        return scheduler.CfnSchedule(
-            self,
-            "Tick",
-            description="Highwater: runs the scaler",
-            schedule_expression="rate(1 minute)",
-            flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
-            target=scheduler.CfnSchedule.TargetProperty(
-                arn=self.function.function_arn,
-                role_arn=role.role_arn,
-                input=json.dumps(_TICK),
-                # no retry: the next run, a minute later, does the same work
-                retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
-                    maximum_event_age_in_seconds=60, maximum_retry_attempts=0
-                ),
-            ),
-        )
 
     def _let_alarms_start_it(self) -> None:
         lambda_.CfnPermission(

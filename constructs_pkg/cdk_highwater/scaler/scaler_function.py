@@ -1,11 +1,14 @@
-"""The function of a scaler or coordinator, and the resources for each of its tables: parameter, alarms, custom ones."""
+"""The function of a scaler or coordinator with its tick, and the resources for each of its tables."""
 
 from __future__ import annotations
+
+import json
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
@@ -23,6 +26,7 @@ from cdk_highwater.support.iam import (
     invoking,
     reading_plans,
     reading_targets,
+    role_for,
     scaling_tagged_tables,
     setting_bounds,
 )
@@ -53,10 +57,11 @@ _MEMORY_MIB = 512
 # An event that asks for a boost and comes later would buy capacity when its job is over. Lambda's three
 # attempts take three minutes.
 OLDEST_EVENT = cdk.Duration.minutes(5)
+_TICK = {"highwater": "tick", "time": "<aws.scheduler.scheduled-time>"}
 
 
 class ScalerFunction(Construct):
-    """The function of a `ThrottleAwareScaler`.
+    """The function of a `ThrottleAwareScaler`, or of a `BoostCoordinator` without one.
 
     The role may read plans, metrics, alarms and scalable targets, change the scaler's alarms, set floors of scalable
     targets, and describe and update only the tables given to `allow_table` or chosen by tags.
@@ -109,6 +114,33 @@ class ScalerFunction(Construct):
         if region is not None:
             self._allow_region(region)
         self._allow(iam.PolicyStatement(actions=list(TABLE_ACTIONS), resources=[arn]))
+
+    def run_every_minute(self, scope: Construct) -> scheduler.CfnSchedule:
+        """Create the schedule of the function's tick, and its role, in the scaler or coordinator *scope*."""
+        role = role_for(
+            scope,
+            "ScheduleRole",
+            "scheduler.amazonaws.com",
+            "lets the schedule run the scaler",
+            [invoking(self.function.function_arn)],
+        )
+        acknowledge(role, role_rules(self._stack))
+        return scheduler.CfnSchedule(
+            scope,
+            "Tick",
+            description="Highwater: runs the scaler",
+            schedule_expression="rate(1 minute)",
+            flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
+            target=scheduler.CfnSchedule.TargetProperty(
+                arn=self.function.function_arn,
+                role_arn=role.role_arn,
+                input=json.dumps(_TICK),
+                # no retry: the next run, a minute later, does the same work
+                retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
+                    maximum_event_age_in_seconds=60, maximum_retry_attempts=0
+                ),
+            ),
+        )
 
     def drop_late_events(self) -> None:
         """Have Lambda put events that wait longer than five minutes into the dead-letter queue, and not run them."""

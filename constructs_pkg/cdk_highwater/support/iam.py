@@ -57,11 +57,6 @@ def path_arns(stack: cdk.Stack, path: str) -> list[str]:
     return [folder, f"{folder}/*"]
 
 
-def wakes_arn(stack: cdk.Stack, group: str) -> str:
-    """Return a pattern for the ARNs of the schedules of a group."""
-    return stack.format_arn(service="scheduler", resource="schedule", resource_name=f"{group}/*")
-
-
 def reading_targets(*others: str) -> iam.PolicyStatement:
     """Allow reading scalable targets, and *others* of the actions that do not support resource-level permissions."""
     return iam.PolicyStatement(actions=["application-autoscaling:DescribeScalableTargets", *others], resources=["*"])

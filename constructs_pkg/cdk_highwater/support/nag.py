@@ -9,7 +9,7 @@ import aws_cdk as cdk
 import jsii
 from constructs import Construct, IConstruct, IValidation
 
-from cdk_highwater.support.iam import alarms_arn, path_arns, table_arn, targets_arn, wakes_arn
+from cdk_highwater.support.iam import alarms_arn, path_arns, table_arn, targets_arn
 from highwater.core import Finding, Severity
 from highwater.core.names import boost_caps_path, plans_path
 
@@ -109,7 +109,6 @@ _TARGETS = "Ids of scalable targets are only known after registration; a conditi
 _ALARMS = "Application Auto Scaling requires these permissions for all alarms of the caller that registers a target."
 _PLANS = "Stacks may add tables later, so the role covers all plans below the path of one scaler, and nothing else."
 _CAPS = "Stacks may grant boosts later, so the role covers all grants of one coordinator, and nothing else."
-_WAKES = "Each boost has a schedule of its own; the role covers those of the coordinator's own group, and nothing else."
 EXECUTIONS = "Each worker is an execution with an id of its own; the role covers those of its own state machine only."
 OBJECTS = (
     "Each execution may name an object, and writes its rejected lines; the role covers keys of one prefix for each."
@@ -187,10 +186,9 @@ def scaler_role_rules(stack: cdk.Stack, scaler: str, regions: Iterable[str | Non
     return rules | wildcard_rules(stack, [table_arn(stack, "*", region) for region in regions], _TAGGED)
 
 
-def boost_role_rules(stack: cdk.Stack, coordinator: str, wakes_group: str) -> dict[str, str]:
+def boost_role_rules(stack: cdk.Stack, coordinator: str) -> dict[str, str]:
     """Return the rules and reasons for the role of a function that serves boosts."""
-    caps = wildcard_rules(stack, path_arns(stack, boost_caps_path(coordinator))[1:], _CAPS)
-    return caps | wildcard_rules(stack, [wakes_arn(stack, wakes_group)], _WAKES)
+    return wildcard_rules(stack, path_arns(stack, boost_caps_path(coordinator))[1:], _CAPS)
 
 
 def _flat(value: object) -> str:

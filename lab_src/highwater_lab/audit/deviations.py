@@ -92,21 +92,6 @@ class SeenAlarm:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenSchedule:
-    """A schedule that runs a function while a boost is live.
-
-    Attributes:
-        group: Its schedule group.
-        name: Its name.
-        table: The table of the boost.
-    """
-
-    group: str
-    name: str
-    table: str
-
-
-@dataclass(frozen=True, slots=True)
 class SeenQueue:
     """A queue of `BufferedWrites`.
 
@@ -167,23 +152,6 @@ def left_plans(plans: Iterable[ScaledPlan], tables: Tables, region: str) -> Iter
                 subject=f"parameter {plan.parameter}",
                 problem=f"is the plan of table {plan.table}, which is gone; the scaler looks for it in every run",
                 command=aws_command("ssm delete-parameter", region, "--name", plan.parameter),
-            )
-
-
-def left_schedules(schedules: Iterable[SeenSchedule], tables: Tables, prices: Prices) -> Iterator[Deviation]:
-    """Yield the schedules of boosts of tables that are gone: each runs a function in every minute, up to a year."""
-    for schedule in schedules:
-        if schedule.table not in tables:
-            yield Deviation(
-                kind=DeviationKind.LEFTOVER,
-                subject=f"schedule {schedule.group}/{schedule.name}",
-                problem=f"runs every minute for a boost of table {schedule.table}, which is gone",
-                command=aws_command(
-                    "scheduler delete-schedule",
-                    prices.region,
-                    *("--group-name", schedule.group, "--name", schedule.name),
-                ),
-                usd_month=HOURS_PER_MONTH * 60 * prices.schedule_run,
             )
 
 

@@ -45,7 +45,6 @@ _CREATES: Final = {
     "AWS::SQS::Queue": "sqs:CreateQueue",
     "AWS::SSM::Parameter": "ssm:PutParameter",
     "AWS::Scheduler::Schedule": "scheduler:CreateSchedule",
-    "AWS::Scheduler::ScheduleGroup": "scheduler:CreateScheduleGroup",
     "AWS::StepFunctions::StateMachine": "states:CreateStateMachine",
 }
 _RECORDED: Final = ("AWS::DynamoDB::Table", "AWS::CloudWatch::Alarm")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
@@ -16,7 +15,7 @@ from botocore.exceptions import ClientError
 from highwater.aws.parameters import ScaledPlans, read_plans
 from highwater.core.names import ALARM_PREFIX, BUFFERS_TAG, TargetName
 from highwater_lab.audit.account import LiveScaling, list_tables, read_scaling
-from highwater_lab.audit.deviations import LiveTarget, SeenAlarm, SeenQueue, SeenSchedule
+from highwater_lab.audit.deviations import LiveTarget, SeenAlarm, SeenQueue
 from highwater_lab.doctor.app import App
 from highwater_lab.doctor.stacks import DeployedStacks
 from highwater_lab.services.prices import Prices, load_prices
@@ -32,9 +31,6 @@ _OF_QUEUE: Final = (
     "ApproximateNumberOfMessagesNotVisible",
     "ApproximateNumberOfMessagesDelayed",
 )
-# how `aws.schedules` names the schedule of a boost, and describes it
-_BOOST_SCHEDULE: Final = re.compile("[0-9a-f]{48}")
-_BOOST_DESCRIPTION: Final = "Highwater: boost "
 
 
 class CheckedPlace:
@@ -176,21 +172,6 @@ class CheckedPlace:
         pages = self.client("cloudwatch").get_paginator("describe_alarms")
         for page in pages.paginate(**asked, AlarmTypes=["MetricAlarm"]):
             yield from page["MetricAlarms"]
-
-    def schedules(self) -> Iterator[SeenSchedule]:
-        """Yield the schedules of boosts of tables in this region."""
-        scheduler = self.client("scheduler")
-        for page in scheduler.get_paginator("list_schedules").paginate():
-            for each in page["Schedules"]:
-                if not _BOOST_SCHEDULE.fullmatch(each["Name"]):
-                    continue
-                found = scheduler.get_schedule(GroupName=each["GroupName"], Name=each["Name"])
-                if not found.get("Description", "").startswith(_BOOST_DESCRIPTION):
-                    continue
-                label = json.loads(found["Target"]["Input"])["tables"][0]
-                region, _, table = label.rpartition("/")
-                if region in ("", self.region):
-                    yield SeenSchedule(each["GroupName"], each["Name"], table)
 
     def queues(self) -> Iterator[SeenQueue]:
         """Yield the queues of `BufferedWrites`."""

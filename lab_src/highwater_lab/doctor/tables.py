@@ -22,7 +22,6 @@ from highwater_lab.audit.deviations import (
     left_alarms,
     left_plans,
     left_queues,
-    left_schedules,
     left_targets,
     target_command,
 )
@@ -129,7 +128,7 @@ def cost(place: CheckedPlace) -> Iterator[Result]:
 
 
 def leftovers(place: CheckedPlace) -> Iterator[Result]:
-    """What tables that are gone have left: scalable targets, alarms, plans, schedules of boosts."""
+    """What tables that are gone have left: scalable targets, alarms, plans, queues."""
     name, found = "leftovers", 0
     # several parts may fail for the same permission
     failed: dict[str, Result] = {}
@@ -146,13 +145,10 @@ def leftovers(place: CheckedPlace) -> Iterator[Result]:
     def plans() -> Iterable[Deviation]:
         return left_plans(place.plans.plans, place.with_indexes(frozenset()), place.region)
 
-    def schedules() -> Iterable[Deviation]:
-        return left_schedules(place.schedules(), place.with_indexes(frozenset()), place.prices)
-
     def queues() -> Iterable[Deviation]:
         return left_queues(place.queues(), place.with_indexes(frozenset()), place.region)
 
-    for part in (targets, alarms, plans, schedules, queues):
+    for part in (targets, alarms, plans, queues):
         try:
             left = list(part())
         except (ClientError, BotoCoreError) as error:
@@ -163,7 +159,7 @@ def leftovers(place: CheckedPlace) -> Iterator[Result]:
         yield from (_told(name, each) for each in left)
     yield from failed.values()
     if not found and not failed:
-        text = "no target, alarm, plan, boost's schedule or queue is of a table that is gone"
+        text = "no target, alarm, plan or queue is of a table that is gone"
         yield Result(check=name, state=State.OK, text=text)
 
 

@@ -41,6 +41,8 @@ _LEASES: Final = "leases"
 # apart from the leases: each write of an item costs units for all of it
 _TURN: Final = "turn"
 _LOG: Final = "log#"
+# The partition whose sort keys are the labels of the tables with boosts. It is no label, and no caller may write it.
+_LISTED: Final = "#boosts"
 # Retention of the log
 KEPT: Final = timedelta(days=90)
 # An ended lease remains in the item for this long, so that a job that renews it too late gets an answer that says so
@@ -185,12 +187,17 @@ class LeaseTable:
     def write(self, label: str, leases: Iterable[Lease], based_on: TableLeases, now: datetime) -> None:
         """Write the boosts of a table, without those that ended more than an hour ago.
 
-        `check_share` says before whether there is room for a new one; renewals and releases always have room.
+        The table is listed first, so that each tick serves it until `unlist_table`. `check_share` says before whether
+        there is room for a new boost; renewals and releases always have room.
 
         Raises:
             LeasesOvertakenError: They were written since *based_on* was read.
             LeasesUnavailableError: The table does not answer; they may be written or not.
         """
+        self.list_table(label)
+        self._write(label, leases, based_on, now)
+
+    def _write(self, label: str, leases: Iterable[Lease], based_on: TableLeases, now: datetime) -> None:
         text = _text(boost_documents(_worth_keeping(leases, now)))
         self._call(
             "update_item",
@@ -204,6 +211,34 @@ class LeaseTable:
             }
             | ({":old": {"N": str(based_on.version)}} if based_on.version else {}),
         )
+
+    def list_table(self, label: str) -> None:
+        """Have each tick serve a table until `unlist_table`; raises `LeasesUnavailableError`."""
+        self._call("put_item", Item=self._key(_LISTED, label))
+
+    def listed_tables(self) -> tuple[str, ...]:
+        """Return the labels of the tables that each tick serves; raises `LeasesUnavailableError`."""
+        # one page of 1 MB has ten thousand tables
+        found = self._call(
+            "query",
+            ConsistentRead=True,
+            KeyConditionExpression="#table = :listed",
+            ExpressionAttributeNames={"#table": PARTITION_KEY},
+            ExpressionAttributeValues={":listed": {"S": _LISTED}},
+        )
+        return tuple(item[SORT_KEY]["S"] for item in found["Items"])
+
+    def unlist_table(self, label: str, known: TableLeases, now: datetime) -> None:
+        """Have ticks serve a table no more: all boosts in *known*, as they were read, are over at *now*.
+
+        It stays listed if its boosts were written meanwhile. Raises `LeasesUnavailableError`.
+        """
+        self._call("delete_item", Key=self._key(_LISTED, label))
+        try:
+            # a request that listed the table before the deletion can now not write its leases: it lists it again
+            self._write(label, known.leases, known, now)
+        except LeasesOvertakenError:
+            self.list_table(label)
 
     def note_boosted(
         self, label: str, boosted: Mapping[TargetKey, int], demands: Mapping[TargetKey, int], at: datetime

@@ -224,9 +224,6 @@ _FORBIDDEN_URL: Final = (
 # Guide, "Permissions validation for API calls on target resources", read 2026-11)
 _OF_CALLER: Final = ("cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms")
 _OF_CALLER_ON_TABLE: Final = ("dynamodb:DescribeTable", "dynamodb:UpdateTable")
-# The caller that creates a schedule passes a role to it (EventBridge Scheduler User Guide, "Using identity-based
-# policies", read 2026-11)
-_PASSING_ROLES: Final = frozenset({"scheduler:CreateSchedule", "scheduler:UpdateSchedule"})
 # Requests for several messages need the permission of the request for one (Amazon SQS Developer Guide, "Amazon SQS API
 # permissions", read 2026-11)
 _OF_ONE_MESSAGE: Final = {
@@ -333,8 +330,6 @@ def _needs(request: CheckedRequest, region: str, account: str) -> Iterator[Need]
         return
     for arn in _arns(request, action, region, account):
         yield Need(_OF_ONE_MESSAGE.get(action, action), arn)
-    if action in _PASSING_ROLES:
-        yield Need("iam:PassRole", str(request.document.get("Target", {}).get("RoleArn", "*")))
 
 
 def _autoscaling_needs(request: CheckedRequest, action: str, region: str, account: str) -> Iterator[Need]:
@@ -378,10 +373,6 @@ def _arns(request: CheckedRequest, action: str, region: str, account: str) -> li
             return [parameter + str(document.get("Path", "")).lstrip("/")]
         case "cloudformation:DescribeStacks":
             return request.parameters.get("StackName", ["*"])
-        case "scheduler:CreateSchedule" | "scheduler:UpdateSchedule" | "scheduler:DeleteSchedule":
-            in_query = request.parameters.get("groupName", ["default"])[0]
-            group, name = document.get("GroupName", in_query), request.path.rpartition("/")[2]
-            return [f"arn:aws:scheduler:{region}:{account}:schedule/{group}/{name}"]
         case _ if request.service == "dynamodb":
             found = ministack.table_arns(request.body, region, account)
             named = (document[member] for member in _NAMED_BY_ARN if member in document)
@@ -396,8 +387,6 @@ def _conditions(request: CheckedRequest, need: Need) -> dict[str, Any]:
     context: dict[str, Any] = {"aws:tagkeys": None} | dict(need.conditions)
     if request.path.startswith(URL_PATH):
         return context | {"lambda:functionurlauthtype": "AWS_IAM", "lambda:invokedviafunctionurl": "true"}
-    if need.action == "iam:PassRole":
-        context["iam:passedtoservice"] = "scheduler.amazonaws.com"
     if request.service == AUTOSCALING_SERVICE:
         context["application-autoscaling:service-namespace"] = request.document.get("ServiceNamespace")
     if need.action == "cloudwatch:PutMetricData":

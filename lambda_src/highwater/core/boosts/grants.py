@@ -87,8 +87,7 @@ def grant(
         others: The other leases of the table, of any owner; booked leases count for the time of their booking.
         demand_units: The floor that demand alone asks for now, assumed to stay for the lease. By default 0.
         quota_units: The account's quota per table and index.
-        cap_units: The most units of all the caller's leases of the target together, and the most totals that it has at
-            the same time. By default without a limit.
+        cap_units: The most units of all the caller's leases of the target together. By default without a limit.
     """
     others = [
         lease for lease in others if lease.key == asked.key and (lease.owner, lease.id) != (asked.owner, asked.id)
@@ -104,8 +103,6 @@ def grant(
         if cap_units is not None:
             used = boosts_at(own, asked.key, at)
             left = cap_units - max(used.added, 0 if asked.is_total else used.total)
-            if asked.is_total and sum(lease.is_total and lease.is_live(at) for lease in own) >= cap_units:
-                left = 0  # totals do not add up, so their number is limited: each has a schedule
             rooms.append((left, GrantLimit.CAP, _sentence("the caller's cap", cap_units, at)))
     tightest: dict[GrantLimit, tuple[int, str]] = {}
     for room, limit, sentence in sorted(rooms, key=lambda found: found[0]):

@@ -18,7 +18,6 @@ from highwater.aws.coordinator_table import (
     check_share,
 )
 from highwater.aws.region import AwsRegion
-from highwater.aws.schedules import Wakes, WakesUnavailableError
 from highwater.core.boosts import BoostCap, BoostRequest, Caller, Grant, Lease, LeaseError, find_cap, grant
 from highwater.core.boosts.lease import LONGEST, described_lease
 from highwater.core.boosts.request import read_id, read_minutes, read_name
@@ -138,9 +137,8 @@ def target_documents(keys: Iterable[TargetKey], known: TableLeases, state: Table
     ]
 
 
-# A fleet's pulses, and schedules of several boosts, run one turn of a table in this time: more would see the same.
+# The pulses of a fleet run one turn of a table in this time: more would see the same.
 _TURN_INTERVAL = timedelta(seconds=5)
-_WAKE_INTERVAL = timedelta(seconds=30)
 # Boosts that are begun or released share a turn in this time: a job waits a second for the next one.
 _SHARED_INTERVAL = timedelta(seconds=1)
 # the clocks of two runs differ by less
@@ -172,7 +170,6 @@ class Coordinator:
         tables: A cache of plans and states.
         leases: The table of leases.
         read_caps: Reads the grants.
-        wakes: Makes the schedules that run the function while a boost is live.
         turn: Runs the scaler's turn for a table at once, and returns its outcome.
         pause: Waits before the attempt of the given number.
         remaining_seconds: Returns how much time the invocation has left.
@@ -185,7 +182,6 @@ class Coordinator:
     tables: KeptTables
     leases: LeaseTable
     read_caps: Callable[[], Sequence[BoostCap]]
-    wakes: Wakes
     turn: Callable[[str], RunOutcome]
     pause: Callable[[int], None]
     remaining_seconds: Callable[[], float]
@@ -211,50 +207,6 @@ class Coordinator:
         except LeasesUnavailableError as error:
             unknown = "so it is not known what was granted; ask again with the same id"
             raise RefusedError(503, f"the lease table does not answer, {unknown}: {error}") from error
-        except WakesUnavailableError as error:
-            raise RefusedError(503, f"no schedule can be made, nothing was granted: {error}") from error
-
-    def wake(self, label: str, owner: str, id: str) -> RunOutcome | None:
-        """Run a turn for a table because the schedule of a boost says so; `None` if another run has just done that.
-
-        Once the boost is over and its floor is lowered, the schedule is deleted; if that fails, by its next run.
-        """
-        outcome = self._turn_if_due(label, _WAKE_INTERVAL)
-        now = self.now()
-        try:
-            known = self.leases.read(label)
-            is_over = not any(lease.ends > now for lease in known.of(owner, id))
-            # other boosts that are live have schedules of their own
-            has_others = any(lease.is_live(now) for lease in known.leases)
-            if is_over and (not known.boosted or has_others or self._has_left(label)):
-                self._rest(label, owner, id)
-        except (LeasesUnavailableError, WakesUnavailableError):
-            return outcome
-        return outcome
-
-    def _has_left(self, label: str) -> bool:
-        """Whether the table is not the coordinator's any more; the deploy that removed it has set its floors."""
-        found = self.region_of(None).read_plans_of(self.scaler, [label])
-        return not found.plans and not found.unreadable
-
-    def _rest(self, label: str, owner: str, id: str) -> None:
-        """Delete the schedule of a boost that is over or refused, unless its request arrives again meanwhile."""
-        self.wakes.rest(label, owner, id)
-        while True:
-            known, now = self.leases.read(label), self.now()
-            own = [lease for lease in known.of(owner, id) if lease.ends > now]
-            if own:
-                # granted to another delivery of the request, which relied on the schedule
-                start, end = min(lease.start for lease in own), max(lease.end for lease in own)
-                self.wakes.run_every_minute(label, owner, id, start, end, now)
-                return
-            try:
-                # a request that made its schedule before the deletion can now not write its leases: it starts over,
-                # and makes the schedule again
-                self.leases.write(label, known.leases, known, now)
-            except LeasesOvertakenError:
-                continue
-            return
 
     def _turn_if_due(self, label: str, interval: timedelta) -> RunOutcome | None:
         try:
@@ -310,7 +262,7 @@ class Coordinator:
         self, request: BoostRequest, asked: Sequence[Lease], caller: Caller, cap: BoostCap, state: TableState
     ) -> tuple[list[Grant], bool]:
         """Write the leases that can be granted; if the request arrives again, find the earlier ones."""
-        label, is_scheduled = request.table, False
+        label = request.table
         keyed = [(each.key, each) for each in asked]
         for found in self._readings(label):
             # the id of a boost that ended long ago is free, whether or not somebody has written the table since
@@ -325,18 +277,11 @@ class Coordinator:
                 grants = [Grant(each.asked, 0, each.limits) for each in grants]
             granted = [each.lease for each in grants if each.lease is not None]
             if not granted:
-                if is_scheduled:
-                    self._rest(label, caller.name, request.id)
                 return grants, True
             try:
                 check_share([*known.leases, *granted], caller.name, state.now)
-                # before the leases, so that each live lease has a schedule that ends it
-                self.wakes.run_every_minute(label, caller.name, request.id, asked[0].start, asked[0].end, state.now)
-                is_scheduled = True
                 self.leases.write(label, [*known.leases, *granted], known, state.now)
             except LeasesFullError as full:
-                if is_scheduled:
-                    self._rest(label, caller.name, request.id)
                 raise RefusedError(429, f"{label}: {full}") from full
             except LeasesOvertakenError:
                 continue
@@ -351,12 +296,6 @@ class Coordinator:
             return {"id": id, "table": table, "end": unchanged.isoformat()}
         state = self._look(table)
         end = state.now + duration
-        own = self._own(known, id, caller, state)
-        last = max(lease.renewed(end).end for lease in own)
-
-        def make_schedule() -> None:
-            # again where a run has deleted it since, because the boost was over
-            self.wakes.run_every_minute(table, caller.name, id, min(lease.start for lease in own), last, state.now)
 
         def renewed(lease: Lease, known: TableLeases) -> Lease:
             new = lease.renewed(end)
@@ -364,7 +303,7 @@ class Coordinator:
                 check_room(replace(lease, start=lease.end, end=new.end), known, cap, state)
             return new
 
-        own = self._change(table, id, caller, state, renewed, before=make_schedule)
+        own = self._change(table, id, caller, state, renewed)
         return {"id": id, "table": table, "end": max(lease.end for lease in own).isoformat()}
 
     def _end_if_renewed_lately(
@@ -400,8 +339,6 @@ class Coordinator:
             with _log_may_fail():
                 self.leases.log(table, id, "release", entry, state.now)
             notes = self._set_floors(table)
-            # until a run finds the floor lowered: another run may have raised it during this turn
-            self.wakes.run_every_minute(table, caller.name, id, state.now, state.now, state.now)
         return {"id": id, "table": table, "released": bool(own), "notes": notes}
 
     def _end_before_it_begins(self, table: str, id: str, caller: Caller, state: TableState) -> None:
@@ -434,16 +371,14 @@ class Coordinator:
         changed: Callable[[Lease, TableLeases], Lease],
         *,
         may_be_over: bool = False,
-        before: Callable[[], None] = lambda: None,
     ) -> list[Lease]:
-        """Apply *changed* to the leases of one boost, and write them; *before* is called before each attempt."""
+        """Apply *changed* to the leases of one boost, and write them."""
         for known in self._readings(table):
             own = self._own(known, id, caller, state, may_be_over=may_be_over)
             others = [lease for lease in known.leases if (lease.owner, lease.id) != (caller.name, id)]
             new = [changed(lease, known) for lease in own]
             if new == own:
                 return own
-            before()
             try:
                 self.leases.write(table, [*others, *new], known, state.now)
             except LeasesOvertakenError:

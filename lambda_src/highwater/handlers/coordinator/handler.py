@@ -13,7 +13,7 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from highwater.aws import parameters, schedules
+from highwater.aws import parameters
 from highwater.aws.coordinator_table import LeaseTable
 from highwater.aws.parameters import read_boost_caps
 from highwater.core.boosts import BoostCap
@@ -35,6 +35,8 @@ logger = Logger(log_uncaught_exceptions=False)
 # requests at once would exceed the rate at which parameters may be read.
 _CAPS_KEPT_SECONDS = 30
 _OVER, _UNAVAILABLE = 410, 500
+# An older version made a schedule for each boost; during the deploy that deletes them, they may still run the function.
+_OLD_SCHEDULE = "boosts"
 # pauses of a request that lost against another request's write
 _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.5
 
@@ -48,8 +50,8 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         RefusedError: An event cannot be served now; Lambda retries it.
         Exception: An event failed; an event of the scaler raises the scaler's errors.
     """
-    if event.get("highwater") == schedules.WAKE:
-        return _wake(event, context)
+    if event.get("highwater") == _OLD_SCHEDULE:
+        return {}
     if is_pulse_event(event):
         return _help(event, context)
     if not is_request(event) and not is_boost_event(event):
@@ -87,13 +89,6 @@ def _help(event: dict[str, Any], context: Any) -> dict[str, Any]:
         return {}
 
 
-def _wake(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Serve the schedule of a boost; the next run, a minute later, does what this one could not."""
-    (label,) = event["tables"]
-    outcome = _coordinator(context).wake(str(label), str(event["owner"]), str(event["boost"]))
-    return {} if outcome is None else outcome.summary
-
-
 def _count_refusal(*, is_refused: bool) -> None:
     """Count a call for the alarm on refusals; one that is sent again, or for a boost that has ended, is none."""
     scaler.publish({"BoostsRefused": int(is_refused)}, os.environ["HIGHWATER_SCALER"])
@@ -119,12 +114,6 @@ def _coordinator(context: Any) -> Coordinator:
         tables=_TABLES,
         leases=own.kept.leases or LeaseTable(os.environ["HIGHWATER_LEASES"]),
         read_caps=_read_caps,
-        wakes=schedules.Wakes(
-            os.environ["HIGHWATER_WAKES_GROUP"],
-            os.environ["HIGHWATER_WAKES_ROLE"],
-            context.invoked_function_arn,
-            _scheduler_client(),
-        ),
         turn=lambda label: own.serve({"highwater": "boost", "tables": [label]}, remaining_seconds),
         pause=_pause,
         remaining_seconds=remaining_seconds,
@@ -154,5 +143,3 @@ def _read_caps() -> Sequence[BoostCap]:
 
 
 _TABLES = KeptTables()
-# made once for a warm function
-_scheduler_client = cache(schedules.client)

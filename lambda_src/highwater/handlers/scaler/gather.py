@@ -121,12 +121,20 @@ class GatheredRegion:
 
 
 def gather_region(
-    region: AwsRegion, plans: Iterable[ScaledPlan], event: ScalerEvent, outcome: RunOutcome
+    region: AwsRegion,
+    plans: Iterable[ScaledPlan],
+    event: ScalerEvent,
+    outcome: RunOutcome,
+    boosted: Set[str] = frozenset(),
 ) -> GatheredRegion | None:
-    """Find the targets of *plans* that are due, and read their state in joint calls; `None` if none is due."""
+    """Find the targets of *plans* that are due, and read their state in joint calls; `None` if none is due.
+
+    For a tick all targets of the tables with the labels *boosted* are due.
+    """
     complete = [_with_live_indexes(region, scaled, event) for scaled in plans]
     alarms = _read_alarms(region, complete, event, outcome)
-    due = tuple(_due_tables(complete, event, alarms, outcome, _below_ceilings(region, complete, event, outcome)))
+    below = _below_ceilings(region, complete, event, outcome)
+    due = tuple(_due_tables(complete, event, alarms, outcome, below, boosted))
     if not due:
         return None
     names = [name for table in due for name in table.names()]
@@ -140,12 +148,13 @@ def _due_tables(
     event: ScalerEvent,
     alarms: Mapping[TargetName, TargetAlarm],
     outcome: RunOutcome,
-    below_ceilings: Set[TargetName] = frozenset(),
+    below_ceilings: Set[TargetName],
+    boosted: Set[str],
 ) -> Iterator[DueTable]:
     """Yield the tables with targets that are due. A plan with invalid windows fails without affecting the others."""
     for scaled in plans:
         try:
-            targets = _due(scaled, event, alarms, below_ceilings)
+            targets = _due(scaled, event, alarms, below_ceilings, is_boosted=scaled.label in boosted)
         except Exception as error:
             outcome.notes.append(f"a plan could not be read: {scaled.parameter}: {type(error).__name__}: {error}")
             outcome.count("UnreadablePlans")
@@ -159,9 +168,11 @@ def _due(
     event: ScalerEvent,
     alarms: Mapping[TargetName, TargetAlarm],
     below_ceilings: Set[TargetName],
+    *,
+    is_boosted: bool,
 ) -> tuple[Target, ...]:
     """Return the targets to review: for a tick, those whose turn it is; for any other event, all of its tables."""
-    if event.kind != TICK or event.now is None:
+    if event.kind != TICK or event.now is None or is_boosted:
         return scaled_targets(scaled)
 
     def is_urgent(target: Target) -> bool:

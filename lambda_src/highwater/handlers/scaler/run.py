@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -15,6 +15,7 @@ from highwater.aws.tables import TableBusyError
 from highwater.core.scaler import ScaledPlan, review
 from highwater.core.scaler.attention import is_other_scalers_tick
 from highwater.handlers.scaler.apply import Application
+from highwater.handlers.scaler.boosted import BoostedTables
 from highwater.handlers.scaler.event import ALARM, TICK, ScalerEvent
 from highwater.handlers.scaler.gather import DueTable, GatheredRegion, RunOutcome, gather_region
 
@@ -36,12 +37,15 @@ class PlanCache:
     _read_at: datetime | None = None
     _plans: ScaledPlans | None = None
 
-    def read(self, home: AwsRegion, scaler: str, now: datetime | None) -> ScaledPlans:
+    def read(self, home: AwsRegion, scaler: str, now: datetime | None, boosted: Sequence[str] = ()) -> ScaledPlans:
         """Return the plans of *scaler*.
 
-        They are read again if the cached ones are too old or later than *now*, or if *now* is not known.
+        They are read again if the cached ones are too old or later than *now*, if *now* is not known, or if those of
+        *boosted* tables are missing.
         """
         is_fresh = now is not None and self._read_at is not None and timedelta(0) <= now - self._read_at < self.kept
+        if self._plans is not None and not {plan.label for plan in self._plans.plans}.issuperset(boosted):
+            is_fresh = False
         if self._plans is None or not is_fresh or len(self._plans.plans) <= self.most_read_always:
             self._plans = home.read_plans(scaler)
             self._read_at = now
@@ -108,30 +112,37 @@ class ScalerRun:
         Lambda retries it.
         """
         home = self.region_of(None)
-        read = self._read_plans(home)
+        at = self.event.now if self.event.kind == TICK and not self.event.tables else None
+        boosted = BoostedTables(self.kept.leases if at is not None else None, self.outcome)
+        read = self._read_plans(home, boosted.listed)
         for line in read.unreadable:
             self.outcome.notes.append(f"a plan could not be read: {line}")
             self.outcome.count("UnreadablePlans")
         managed = [plan for plan in read.plans if not plan.is_released]
         chosen = [plan for plan in managed if not self.event.tables or plan.label in self.event.tables]
+        if at is not None:
+            boosted.find_due(read, at)
         by_region: dict[str | None, list[ScaledPlan]] = {}
         for plan in chosen:
             by_region.setdefault(plan.region, []).append(plan)
         # the scaler's own region first
-        due = sum(self._scale_region(name, home, by_region[name]) for name in sorted(by_region, key=lambda r: r or ""))
+        regions = sorted(by_region, key=lambda name: name or "")
+        due = sum(self._scale_region(name, home, by_region[name], boosted.due) for name in regions)
+        if at is not None:
+            boosted.unlist(at)
         self._move_thresholds()
         self._note_other_tagged_scalers()
         counts = {"Tables": len(chosen), "TargetsDue": due, "TablesFailed": len(self.outcome.failed)}
         self.outcome.counts = counts | {"TablesLeft": len(self.outcome.left)} | self.outcome.counts
         return self.outcome
 
-    def _read_plans(self, home: AwsRegion) -> ScaledPlans:
+    def _read_plans(self, home: AwsRegion, boosted: Sequence[str]) -> ScaledPlans:
         # a run by hand, after a deploy or after a failure needs the newest plans, not cached ones
         if self.event.tables:
             plans = home.read_plans_of(self.options.name, self.event.tables)
         else:
             cache = self.plan_cache if self.event.kind == TICK else PlanCache()
-            plans = cache.read(home, self.options.name, self.event.now)
+            plans = cache.read(home, self.options.name, self.event.now, boosted)
         # tags are read for the whole region at once, which an event for tables with plans does not need
         is_complete = bool(self.event.tables) and len(plans.plans) == len(set(self.event.tables))
         if not self.options.sees_tags or is_complete:
@@ -145,11 +156,11 @@ class ScalerRun:
                 self.outcome.count("UnreadablePlans")
         return plans
 
-    def _scale_region(self, name: str | None, home: AwsRegion, plans: list[ScaledPlan]) -> int:
-        """Scale the tables of one region; return how many targets were due."""
+    def _scale_region(self, name: str | None, home: AwsRegion, plans: list[ScaledPlan], boosted: Set[str]) -> int:
+        """Scale the tables of one region, of which *boosted* are due; return how many targets were due."""
         try:
             region = home if name is None else self.region_of(name)
-            gathered = gather_region(region, plans, self.event, self.outcome)
+            gathered = gather_region(region, plans, self.event, self.outcome, boosted)
         except Exception as error:
             if name is None:
                 raise
