@@ -200,7 +200,7 @@ def main() -> int:
         outcome.failed |= done.failed
     wall_seconds, cpu_seconds = time.monotonic() - wall_start, time.process_time() - cpu_start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    due = f"targets due {outcome.counts['TargetsDue']:,} of {TABLES * 6:,}"
+    due = f"targets due {outcome.figures['TargetsDue']:,} of {TABLES * 6:,}"
     print(f"runs {len(events)}, {due}, failed tables {len(outcome.failed)}")
     print(f"wall {wall_seconds:.1f} s, processor {cpu_seconds:.1f} s, including the stub's own work")
     print(f"peak memory {peak:.0f} MiB (limit {LIMIT_MIB}), of which {memory_before:.0f} MiB before the run")

@@ -38,7 +38,7 @@ def names_of(room: str) -> re.Pattern[str]:
     text = (ROOT / "constructs_pkg" / "cdk_highwater" / "__init__.py").read_text()
     names += re.findall(rf'"(\w+)": "cdk_highwater\.{room}\.', text)
     packages = "|".join(("highwater", "cdk_highwater", "highwater_lab"))
-    return re.compile(rf'\b(?:{packages})\.{room}\b|\b(?:{"|".join(names)})\b|"{room}"')
+    return re.compile(rf'\b(?:{packages})\.{room}\b|\b(?:{"|".join(names)})\b|"{room}"|"  {room} ')
 
 
 def copy_without(rooms: list[str], to: Path) -> list[str]:

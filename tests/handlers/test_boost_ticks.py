@@ -15,6 +15,7 @@ from highwater.aws.coordinator_table import TableLeases
 from highwater.core import Dimension
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode
+from highwater.core.scaler.metrics import ScalerMetric
 from highwater.handlers.coordinator import handler
 from highwater.handlers.coordinator.call import RefusedError
 from highwater.handlers.scaler.run import PlanCache
@@ -256,7 +257,7 @@ def test_list_that_cannot_be_read_is_noted_and_the_next_tick_serves_it() -> None
         "the tables with boosts could not be read: An error occurred (InternalServerError) when calling the query "
         "operation: it rests"
     ]
-    assert (world.floor, outcome.counts["LeasesMissing"]) == (112, 1)
+    assert (world.floor, outcome.counts[ScalerMetric.LEASES_MISSING]) == (112, 1)
     world.dynamodb.before = lambda _: None
     assert world.tick(1) == 12
 

@@ -17,6 +17,7 @@ from highwater.core import Bounds, Dimension, Units
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater.core.scaler.attention import is_full_tick
+from highwater.core.scaler.metrics import ScalerMetric
 from highwater.handlers.scaler.gather import RunOutcome
 from highwater.handlers.scaler.run import Options
 from tests.handlers.test_observe import NoLogs
@@ -41,7 +42,7 @@ def _late(mode: Mode = Mode.FLOOR) -> Stage:
     return stage
 
 
-def _count(outcome: RunOutcome, name: str) -> int:
+def _count(outcome: RunOutcome, name: ScalerMetric) -> int:
     return outcome.counts.get(name, 0)
 
 
@@ -52,7 +53,7 @@ def test_tick_lowers_capacity_to_the_floor_and_leaves_the_plans_ceiling() -> Non
     assert set_by_run == [(50, 50), (50, 400)]
     assert stage.capacity("orders") == Units(7, 50)
     assert stage.bounds(WRITE) == PLANNED
-    assert (_count(outcome, "CapacitiesSet"), _count(outcome, "FloorsSet")) == (1, 1)
+    assert (_count(outcome, ScalerMetric.CAPACITIES_SET), _count(outcome, ScalerMetric.FLOORS_SET)) == (1, 1)
     assert [(each["target"], each["granted"], each["lowered_to"]) for each in outcome.decisions] == [
         ("table write", 50, 50)
     ]

@@ -14,6 +14,7 @@ from highwater.core import Capacity, Dimension, Plan
 from highwater.core.names import TargetName
 from highwater.core.pulses import amount_attribute, hints_of_text, pulse_sort_key, slot_at
 from highwater.core.scaler import Mode, ScaledPlan
+from highwater.core.scaler.metrics import ScalerMetric
 from highwater.handlers.scaler.gather import RunOutcome
 from highwater.handlers.scaler.run import Options
 from tests.memory_aws.stage import NOW, Stage
@@ -156,25 +157,25 @@ def test_turn_leaves_hints_for_the_present_minute_and_until_the_next_full_tick()
 def test_fleet_that_tells_more_than_was_consumed_is_told_of() -> None:
     world = World(Mode.DIRECT, told=225)
     outcome = world.serve()
-    assert outcome.counts["PulsesDisagree"] == 1
+    assert outcome.counts[ScalerMetric.PULSES_DISAGREE] == 1
     assert outcome.notes == [
         "table/orders write: pulses tell of more than 150 % of what CloudWatch counts, consumed and throttled; a "
         "client with grant_pulse counts what was not requested"
     ]
     agreeing = World(Mode.DIRECT, told=135).serve()
-    assert "PulsesDisagree" not in agreeing.counts
+    assert ScalerMetric.PULSES_DISAGREE not in agreeing.counts
 
 
 def test_refusals_that_never_were_and_pulses_of_an_idle_table_are_told_of() -> None:
     refusing = World(Mode.DIRECT)
     refusing.pulses.tell(_NEWEST - 40, 10**9, refused=True)
-    assert refusing.serve().counts["PulsesDisagree"] == 1
+    assert refusing.serve().counts[ScalerMetric.PULSES_DISAGREE] == 1
     idle = World(Mode.DIRECT)
     idle.stage.consume(ORDERS, 0)
-    assert idle.serve().counts["PulsesDisagree"] == 1
+    assert idle.serve().counts[ScalerMetric.PULSES_DISAGREE] == 1
     quiet = World(Mode.DIRECT, told=0)
     quiet.stage.consume(ORDERS, 0)
-    assert "PulsesDisagree" not in quiet.serve().counts
+    assert ScalerMetric.PULSES_DISAGREE not in quiet.serve().counts
 
 
 @pytest.mark.parametrize(

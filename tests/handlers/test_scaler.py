@@ -13,6 +13,7 @@ from highwater.core import Bounds, Dimension, Units, Window
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode, ScaledPlan, alarm_threshold
 from highwater.core.scaler.attention import is_daily_tick, is_full_tick
+from highwater.core.scaler.metrics import ScalerMetric
 from highwater.handlers.scaler.gather import RunOutcome
 from highwater.handlers.scaler.handler import TablesFailedError
 from highwater.handlers.scaler.run import Options
@@ -34,7 +35,7 @@ def test_floors_are_set_to_demand_and_plan_and_alarms_follow(
     assert (stage.bounds(orders), stage.bounds(jobs)) == (Bounds(190, 400), PLANNED)
     assert stage.capacity("orders") == Units(7, 190), "auto scaling raises capacity to the floor at once"
     assert stage.account.alarms[orders.alarm] == before | {"Threshold": float(190 * 60 * 97 // 100)}
-    assert outcome.counts["FloorsSet"] == 2
+    assert outcome.counts[ScalerMetric.FLOORS_SET] == 2
     assert [document["table"] for document in outcome.decisions] == ["orders", "jobs"]
 
 
@@ -62,7 +63,7 @@ def test_run_again_changes_nothing_and_throttles_from_before_a_raise_count_on(st
     stage.surge(orders, 40 * 98, throttled=20)
     first = stage.run("orders")
     assert stage.bounds(orders) == Bounds(140, 400), "60 x 98 units in a minute at 70 %, a third of them throttled"
-    assert first.counts["FloorsSet"] == 1
+    assert first.counts[ScalerMetric.FLOORS_SET] == 1
     stage.wire.reset()
     # consumption is far below the new capacity, and still the throttles are known
     second = stage.run("orders")
@@ -96,7 +97,7 @@ def test_open_window_is_the_baseline_however_old_the_plan_is(stage: Stage, days:
 def test_paused_target_is_left_alone(stage: Stage, orders: TargetName) -> None:
     stage.pause(orders)
     answer = stage.run("orders")
-    assert (stage.bounds(orders), answer.counts["Paused"]) == (BY_HAND, 1)
+    assert (stage.bounds(orders), answer.counts[ScalerMetric.PAUSED]) == (BY_HAND, 1)
 
 
 def test_dry_run_changes_nothing_and_logs_what_it_would(stage: Stage, orders: TargetName) -> None:
@@ -168,7 +169,7 @@ def test_direct_mode_sets_both_dimensions_in_one_call(stage: Stage) -> None:
     outcome = stage.run("clicks")
     assert stage.capacity("clicks") == Units(60, 100)
     assert stage.wire.operations.count("UpdateTable") == 1
-    assert outcome.counts["CapacitiesSet"] == 1
+    assert outcome.counts[ScalerMetric.CAPACITIES_SET] == 1
 
 
 def test_direct_mode_moves_capacity_itself_and_never_beside_auto_scaling(stage: Stage) -> None:
@@ -199,7 +200,7 @@ def test_old_event_is_decided_for_the_time_of_aws(stage: Stage, orders: TargetNa
 def test_tick_reads_nothing_of_tables_that_are_not_due(stage: Stage, orders: TargetName) -> None:
     stage.advance(MINUTE)
     assert not is_full_tick("orders", stage.account.now // 60)
-    assert stage.tick().counts["TargetsDue"] == 0
+    assert stage.tick().figures["TargetsDue"] == 0
     assert stage.bounds(orders) == BY_HAND, "it is not its minute"
     assert stage.wire.operations == ["GetParametersByPath", "DescribeAlarms"]
     stage.put_alarm(orders, StateValue="ALARM")
@@ -242,7 +243,7 @@ def test_floors_come_before_alarms_and_a_refused_alarm_is_left_to_the_next_run(
     refusals = "; ".join(["TableBusyError: Rate exceeded"] * 3)
     assert outcome.notes == [f"thresholds of 4 alarms are left to the next runs: {refusals}"]
     stage.wire.reset()
-    assert stage.run("orders", "jobs").counts["AlarmsMoved"] == 4
+    assert stage.run("orders", "jobs").figures["AlarmsMoved"] == 4
 
 
 def _many_tables(stage: Stage, number: int) -> list[TargetName]:
@@ -256,7 +257,7 @@ def _many_tables(stage: Stage, number: int) -> list[TargetName]:
 def test_run_moves_a_limited_number_of_alarms(stage: Stage) -> None:
     """9: the schedule starts the next run a minute later."""
     outcome = stage.run(*(name.table for name in _many_tables(stage, 60)))
-    assert (outcome.counts["AlarmsMoved"], outcome.failed) == (100, {})
+    assert (outcome.figures["AlarmsMoved"], outcome.failed) == (100, {})
     assert outcome.notes == ["thresholds of 20 alarms are left to the next runs"]
 
 
@@ -266,7 +267,7 @@ def test_alarms_that_are_refused_for_good_leave_the_others_to_follow(stage: Stag
     broken = iter(range(4))
     stage.wire.fault = each(lambda call: refused(call) if next(broken, None) is not None else None, "PutMetricAlarm")
     outcome = stage.run(*(name.table for name in _many_tables(stage, 4)))
-    assert outcome.counts["AlarmsMoved"] == 4
+    assert outcome.figures["AlarmsMoved"] == 4
     refusals = "; ".join(["TableRefusedError: Period must be 60"] * 4)
     assert outcome.notes == [f"thresholds of 4 alarms are left to the next runs: {refusals}"]
 
@@ -336,7 +337,7 @@ def test_one_call_for_metrics_that_is_refused_leaves_the_others_what_they_were_t
     outcome = stage.run(*(name.table for name in names))
     raised = [name for name in names if stage.bounds(name).min == 190]
     # 260 targets, whose eight hours are read in two calls
-    assert outcome.counts["MetricsMissing"] == 210
+    assert outcome.counts[ScalerMetric.METRICS_MISSING] == 210
     assert len(raised) == 25
     assert outcome.notes[0].startswith("no metrics could be read: ClientError: ")
 
@@ -347,7 +348,7 @@ def test_metrics_are_not_asked_for_again_and_again_while_cloudwatch_does_not_ans
     outcome = stage.run(*(name.table for name in names))
     sizes = [len(body["MetricDataQueries"]) for body in stage.wire.bodies("GetMetricData")]
     assert [size for size in sizes if size > 2] == [210, 50], "throttles are asked for table by table"
-    assert outcome.counts["MetricsMissing"] >= 260
+    assert outcome.counts[ScalerMetric.METRICS_MISSING] >= 260
 
 
 # What others do to the tables
@@ -373,10 +374,10 @@ def test_table_that_idles_and_bursts_is_noted_once_a_day(stage: Stage) -> None:
     stage.advance(daily - NOW - 60 * MINUTE)
     stage.surge(orders, 30 * 98)
     stage.advance(daily - stage.now() - MINUTE)
-    assert "CheaperOnDemand" not in stage.run("orders").counts
+    assert ScalerMetric.CHEAPER_ON_DEMAND not in stage.run("orders").counts
     stage.advance(MINUTE)
     answer = stage.run("orders")
-    assert answer.counts["CheaperOnDemand"] == 1
+    assert answer.counts[ScalerMetric.CHEAPER_ON_DEMAND] == 1
     assert answer.notes == [
         "orders: on demand, its last day would have cost 4 % of the least that provisioned capacity can cost, as "
         "it idles and bursts; use on-demand, or ask highwater recommend"
@@ -390,7 +391,7 @@ def test_index_that_the_plan_leaves_out_is_counted_in_every_five_minutes_and_nam
     told = []
     for _ in range(10):
         outcome = stage.tick()
-        told.append(outcome.counts.get("UnmanagedIndexes", 0))
+        told.append(outcome.counts.get(ScalerMetric.UNMANAGED_INDEXES, 0))
         if told[-1]:
             assert outcome.notes == [
                 "orders: index 'by_day', 'by_owner' is not in the plan, so nothing scales it: name it in indexes= and "
@@ -400,7 +401,7 @@ def test_index_that_the_plan_leaves_out_is_counted_in_every_five_minutes_and_nam
     assert sorted(told) == [0] * 8 + [2] * 2
     stage.store("orders", ScaledPlan(table="orders", mode=Mode.FLOOR, plan=whole).to_json())
     for _ in range(5):
-        assert "UnmanagedIndexes" not in stage.tick().counts
+        assert ScalerMetric.UNMANAGED_INDEXES not in stage.tick().counts
         stage.advance(MINUTE)
 
 
@@ -436,7 +437,7 @@ def test_burst_that_cannot_be_read_is_taken_for_a_minute(stage: Stage, orders: T
         "orders: the last day of table/orders write could not be read: An error occurred (ThrottlingException) when "
         "calling the GetMetricData operation: Rate exceeded"
     ]
-    assert outcome.counts["MetricsMissing"] == 1
+    assert outcome.counts[ScalerMetric.METRICS_MISSING] == 1
     assert _of_writes(outcome)["granted"] > 12
 
 
@@ -453,7 +454,7 @@ def test_spike_is_not_bought_where_the_last_day_cost_more_than_it_is_worth(stage
         "the last day cost 200 % more than target tracking at 70 %, which would have throttled 0 units: more is not "
         "worth its price"
     ]
-    assert outcome.counts["CostsMoreThanTracking"] == 1
+    assert outcome.counts[ScalerMetric.COSTS_MORE_THAN_TRACKING] == 1
     asked = stage.wire.bodies("GetMetricData")[-1]
     assert asked["EndTime"] - asked["StartTime"] == timedelta(days=1)
 

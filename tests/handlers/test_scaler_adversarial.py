@@ -14,6 +14,7 @@ import pytest
 from highwater.core import Bounds, Capacity, Units
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode
+from highwater.core.scaler.metrics import ScalerMetric
 from tests.memory_aws.stage import MINUTE, PLAN, Stage
 from tests.memory_aws.wire import at, each, no_connection, rewritten
 
@@ -97,7 +98,7 @@ def test_without_cloudwatch_a_floor_below_its_plan_rises_and_none_falls(stage: S
     stage.wire.fault = each(no_connection, "GetMetricData")
     answer = stage.run("orders", "jobs")
     assert (stage.bounds(high), stage.bounds(low)) == (HELD, PLANNED)
-    assert answer.counts["MetricsMissing"] >= 4
+    assert answer.counts[ScalerMetric.METRICS_MISSING] >= 4
     assert answer.notes[0].startswith("no metrics could be read: EndpointConnectionError: ")
 
 
@@ -151,7 +152,7 @@ def test_used_up_decreases_leave_capacity_and_are_told(stage: Stage) -> None:
     _with_spent_decreases(stage)
     answer = stage.run("orders")
     assert stage.capacity("orders") == Units(7, 50)
-    assert answer.counts["DecreaseBudgetExhausted"] == 1
+    assert answer.counts[ScalerMetric.DECREASE_BUDGET_EXHAUSTED] == 1
     limits = [limit["code"] for document in answer.decisions for limit in document["limits"]]
     assert "decrease-budget" in limits
 
@@ -175,7 +176,7 @@ def test_ceiling_below_what_demand_asks_is_kept(stage: Stage) -> None:
     stage.consume(orders, 49)
     answer = stage.run("orders")
     assert stage.bounds(orders) == Bounds(31, 31)
-    assert answer.counts["AtCeiling"] == 1
+    assert answer.counts[ScalerMetric.AT_CEILING] == 1
 
 
 @pytest.mark.parametrize("floor", [2, 88], ids=["would-raise", "would-lower"])

@@ -11,6 +11,7 @@ import pytest
 
 from highwater.core import Bounds, Dimension
 from highwater.core.names import TargetName
+from highwater.core.scaler.metrics import ScalerMetric
 from highwater.handlers.scaler.event import ScalerEvent
 from highwater.handlers.scaler.run import Options, PlanCache
 from tests.memory_aws.stage import MINUTE, NOW, PLAN, Stage
@@ -56,7 +57,7 @@ def test_one_bad_plan_fails_alone_and_is_counted(stage: Stage, orders: TargetNam
     for _ in range(5):
         answer = stage.serve({"highwater": kind})
         assert answer.failed == {}
-        assert answer.counts["UnreadablePlans"] == 1, answer.notes
+        assert answer.counts[ScalerMetric.UNREADABLE_PLANS] == 1, answer.notes
         assert any("broken" in note for note in answer.notes)
         stage.advance(MINUTE)
     assert stage.bounds(orders) == PLANNED
@@ -136,7 +137,7 @@ def test_tables_found_by_tag_are_scaled_with_their_indexes(stage: Stage) -> None
     answer = stage.serve({"highwater": "tables", "tables": ["tagged", "plain", "wrong"]}, options=_TAGGED)
     found = [stage.bounds(name) for name in (tagged, by_day, plain, wrong)]
     assert found == [Bounds(21, 500), Bounds(21, 500), BY_HAND, BY_HAND]
-    assert answer.counts["UnreadablePlans"] == 1
+    assert answer.counts[ScalerMetric.UNREADABLE_PLANS] == 1
 
 
 def _asks_for_others(stage: Stage, kind: str = "tick", options: Options = _TAGGED) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from highwater.core import Bounds, Window
 from highwater.core.scaler.attention import is_full_tick, is_other_scalers_tick
+from highwater.core.scaler.metrics import ScalerMetric
 from highwater.core.scaler.plan import FINDER_TAG
 from highwater.handlers.deploy import handler as deployment
 from highwater.handlers.deploy.waiting import Patience
@@ -34,7 +35,7 @@ def test_tables_of_two_regions_are_scaled_by_one_run_each_where_it_is(stage: Sta
     answer = stage.run("here", "eu-west-1/there")
     assert (stage.bounds(here), dublin.bounds(there)) == (Bounds(33, 400), Bounds(49, 400))
     assert [(told["table"], told["granted"]) for told in answer.decisions] == [("here", 33), ("eu-west-1/there", 49)]
-    assert (answer.counts["Tables"], answer.counts["TargetsDue"]) == (2, 4)
+    assert (answer.figures["Tables"], answer.figures["TargetsDue"]) == (2, 4)
 
 
 def test_tables_of_one_name_in_two_regions_are_two(stage: Stage, dublin: Stage) -> None:
@@ -64,14 +65,14 @@ def test_window_that_the_scaler_holds_opens_and_closes_in_its_minute(stage: Stag
         stage.advance(minute - stage.now() + timedelta(seconds=2))
         return stage.serve({"highwater": "tick", "time": minute.isoformat()})
 
-    assert tick(opens).counts.get("FloorsSet") == 1, "whichever minute the table's turn comes in"
+    assert tick(opens).counts.get(ScalerMetric.FLOORS_SET) == 1, "whichever minute the table's turn comes in"
     assert stage.bounds(orders) == Bounds(333, 400)
     quiet = next(
         opens + n * MINUTE for n in range(1, 9) if not is_full_tick("orders", int(opens.timestamp()) // 60 + n)
     )
-    assert tick(quiet).counts["TargetsDue"] == 0
+    assert tick(quiet).figures["TargetsDue"] == 0
     # what comes from a plan goes with it: data are there, and nothing was asked for
-    assert tick(opens + 30 * MINUTE).counts.get("FloorsSet") == 1
+    assert tick(opens + 30 * MINUTE).counts.get(ScalerMetric.FLOORS_SET) == 1
     assert stage.bounds(orders) == PLANNED
 
 

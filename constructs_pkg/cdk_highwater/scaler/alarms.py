@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -22,6 +21,7 @@ from cdk_highwater.table.on_demand import OnDemandTable
 from cdk_highwater.table.table import HighWaterTable
 from highwater.core import Target
 from highwater.core.plan.plan import TargetKey
+from highwater.core.scaler.metrics import ScalerMetric
 from highwater.core.throttles import ThrottleCause
 
 _CEILING_PERCENT = 90
@@ -191,35 +191,40 @@ _DAY_MINUTES = 1440
 _FIRST_RUN_MINUTES = 60
 
 
-@dataclass(frozen=True, slots=True)
-class _ScalerMetric:
-    """A metric of the scaler, with the meaning of a value above zero for *minutes*."""
-
-    metric: str
-    meaning: str
-    minutes: int
-
-
-_METRICS = (
-    _ScalerMetric("TablesFailed", "tables could not be scaled; the function's log names them", 15),
-    _ScalerMetric("UnreadablePlans", "a plan in SSM cannot be read: deploy constructs and function of one version", 15),
-    _ScalerMetric("MetricsMissing", "CloudWatch returned no metrics: floors rise to their plans but do not fall", 15),
-    _ScalerMetric("AtCeiling", "demand is above a ceiling: raise max_capacity, or find the source of the demand", 5),
-    _ScalerMetric("HotKeys", "a single key is throttled: more capacity does not help, spread the key or cache it", 5),
-    _ScalerMetric("DecreaseBudgetExhausted", "the day's decreases are used: capacity stays higher than needed", 60),
-    _ScalerMetric("UnmanagedIndexes", "nothing scales an index that its table's plan leaves out: the log names it", 60),
-    _ScalerMetric("Paused", "scaling of a target has been suspended for a day: resume it with highwater resume", 1440),
-)
-
-# the metrics of a function that does not follow demand
-_BOOSTS_METRICS = tuple(each for each in _METRICS if each.metric in ("TablesFailed", "UnreadablePlans"))
-_LEASES_MISSING = _ScalerMetric(
-    "LeasesMissing", "the lease table did not answer: boosts may not count, and floors do not fall", 15
-)
-_BOOSTS_REFUSED = _ScalerMetric("BoostsRefused", "boosts were refused: the function's log says whose and why", 5)
-_PULSES_DISAGREE = _ScalerMetric(
-    "PulsesDisagree", "pulses tell of far more than CloudWatch counts: the log names the target, find the client", 15
-)
+# what a value above zero means, and for how many minutes it may last
+_MEANINGS: Final = {
+    ScalerMetric.TABLES_FAILED: ("tables could not be scaled; the function's log names them", 15),
+    ScalerMetric.UNREADABLE_PLANS: (
+        "a plan in SSM cannot be read: deploy constructs and function of one version",
+        15,
+    ),
+    ScalerMetric.METRICS_MISSING: ("CloudWatch returned no metrics: floors rise to their plans but do not fall", 15),
+    ScalerMetric.AT_CEILING: ("demand is above a ceiling: raise max_capacity, or find the source of the demand", 5),
+    ScalerMetric.HOT_KEYS: ("a single key is throttled: more capacity does not help, spread the key or cache it", 5),
+    ScalerMetric.DECREASE_BUDGET_EXHAUSTED: ("the day's decreases are used: capacity stays higher than needed", 60),
+    ScalerMetric.UNMANAGED_INDEXES: (
+        "nothing scales an index that its table's plan leaves out: the log names it",
+        60,
+    ),
+    ScalerMetric.PAUSED: (
+        "scaling of a target has been suspended for a day: resume it with highwater resume",
+        _DAY_MINUTES,
+    ),
+    ScalerMetric.LEASES_MISSING: (
+        "the lease table did not answer: boosts may not count, and floors do not fall",
+        15,
+    ),
+    ScalerMetric.BOOSTS_REFUSED: ("boosts were refused: the function's log says whose and why", 5),
+    ScalerMetric.PULSES_DISAGREE: (
+        "pulses tell of far more than CloudWatch counts: the log names the target, find the client",
+        15,
+    ),
+}
+# of a function that does not follow demand, of a coordinator, and where there are pulses
+_OF_FLOORS: Final = (ScalerMetric.TABLES_FAILED, ScalerMetric.UNREADABLE_PLANS)
+_OF_BOOSTS: Final = (ScalerMetric.LEASES_MISSING, ScalerMetric.BOOSTS_REFUSED)
+_OF_PULSES: Final = (ScalerMetric.PULSES_DISAGREE,)
+_OF_DEMAND: Final = tuple(metric for metric in _MEANINGS if metric not in (*_OF_BOOSTS, *_OF_PULSES))
 
 
 class ScalerAlarms(Construct):
@@ -261,24 +266,25 @@ class ScalerAlarms(Construct):
             function.dead_letters.metric_approximate_number_of_messages_visible(period=minute, statistic="Maximum"),
             "tables failed three times; their events are in the dead-letter queue",
         )
-        for scaler_metric in _METRICS if follows_demand else _BOOSTS_METRICS:
-            self._watch(scaler_metric)
+        for metric in _OF_DEMAND if follows_demand else _OF_FLOORS:
+            self._watch(metric)
 
     def watch_boosts(self) -> None:
         """Add the alarms of a coordinator: on its lease table, and on boosts that are refused."""
-        self._watch(_LEASES_MISSING)
-        self._watch(_BOOSTS_REFUSED)
+        for metric in _OF_BOOSTS:
+            self._watch(metric)
 
     def watch_pulses(self) -> None:
         """Add the alarm on clients whose pulses are far from what CloudWatch counts."""
-        self._watch(_PULSES_DISAGREE)
+        for metric in _OF_PULSES:
+            self._watch(metric)
 
-    def _watch(self, scaler_metric: _ScalerMetric) -> None:
-        metric = put_metric(self._scaler_name, scaler_metric.metric)
-        periods = max(1, scaler_metric.minutes // 5)
-        if scaler_metric.minutes == _DAY_MINUTES:
+    def _watch(self, name: ScalerMetric) -> None:
+        meaning, minutes = _MEANINGS[name]
+        metric, periods = put_metric(self._scaler_name, name), max(1, minutes // 5)
+        if minutes == _DAY_MINUTES:
             metric, periods = metric.with_(period=cdk.Duration.hours(1)), 24
-        self._alarm(scaler_metric.metric, metric, scaler_metric.meaning, periods=periods)
+        self._alarm(str(name), metric, meaning, periods=periods)
 
     def _add_heartbeat(self, lambda_function: lambda_.IFunction, minute: cdk.Duration) -> None:
         alarm = self._alarm(

@@ -7,6 +7,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 
 from highwater.core.names import target_label
 from highwater.core.plan.plan import TargetKey
+from highwater.core.scaler.metrics import NAMESPACE, ScalerMetric
 from highwater.core.throttles import ThrottleCause
 
 _MINUTE = cdk.Duration.minutes(1)
@@ -83,9 +84,6 @@ class TargetMetrics:
         )
 
 
-_NAMESPACE = "Highwater"
-
-
 class ScalerMetrics:
     """The metrics of a scaler, each summed over five minutes, the period in which each target is reviewed once."""
 
@@ -96,57 +94,69 @@ class ScalerMetrics:
 
     def metric_floors_set(self) -> cloudwatch.Metric:
         """Floors that the scaler set."""
-        return put_metric(self.scaler_name, "FloorsSet")
+        return put_metric(self.scaler_name, ScalerMetric.FLOORS_SET)
 
     def metric_capacities_set(self) -> cloudwatch.Metric:
         """Calls in DIRECT mode that set the capacity of a table or index."""
-        return put_metric(self.scaler_name, "CapacitiesSet")
+        return put_metric(self.scaler_name, ScalerMetric.CAPACITIES_SET)
 
     def metric_at_ceiling(self) -> cloudwatch.Metric:
         """Targets whose demand is above their ceiling."""
-        return put_metric(self.scaler_name, "AtCeiling")
+        return put_metric(self.scaler_name, ScalerMetric.AT_CEILING)
 
     def metric_hot_keys(self) -> cloudwatch.Metric:
         """Targets with throttles of a single key, for which more capacity does not help."""
-        return put_metric(self.scaler_name, "HotKeys")
+        return put_metric(self.scaler_name, ScalerMetric.HOT_KEYS)
 
     def metric_decrease_budget_exhausted(self) -> cloudwatch.Metric:
         """Targets that cannot be lowered now because the decreases of the day are used."""
-        return put_metric(self.scaler_name, "DecreaseBudgetExhausted")
+        return put_metric(self.scaler_name, ScalerMetric.DECREASE_BUDGET_EXHAUSTED)
 
     def metric_costs_more_than_tracking(self) -> cloudwatch.Metric:
         """Targets that get no more than target tracking would give, as more was not worth its price for a day."""
-        return put_metric(self.scaler_name, "CostsMoreThanTracking")
+        return put_metric(self.scaler_name, ScalerMetric.COSTS_MORE_THAN_TRACKING)
 
     def metric_paused(self) -> cloudwatch.Metric:
         """Targets whose scaling is suspended."""
-        return put_metric(self.scaler_name, "Paused")
+        return put_metric(self.scaler_name, ScalerMetric.PAUSED)
 
     def metric_tables_failed(self) -> cloudwatch.Metric:
         """Tables that could not be scaled."""
-        return put_metric(self.scaler_name, "TablesFailed")
+        return put_metric(self.scaler_name, ScalerMetric.TABLES_FAILED)
 
     def metric_unreadable_plans(self) -> cloudwatch.Metric:
         """Plans that could not be read."""
-        return put_metric(self.scaler_name, "UnreadablePlans")
+        return put_metric(self.scaler_name, ScalerMetric.UNREADABLE_PLANS)
 
     def metric_unmanaged_indexes(self) -> cloudwatch.Metric:
         """Provisioned indexes that nothing scales, as the plans of their tables leave them out."""
-        return put_metric(self.scaler_name, "UnmanagedIndexes")
+        return put_metric(self.scaler_name, ScalerMetric.UNMANAGED_INDEXES)
 
     def metric_metrics_missing(self) -> cloudwatch.Metric:
         """Targets for which CloudWatch returned no metrics."""
-        return put_metric(self.scaler_name, "MetricsMissing")
+        return put_metric(self.scaler_name, ScalerMetric.METRICS_MISSING)
 
     def metric_cheaper_on_demand(self) -> cloudwatch.Metric:
         """Tables whose consumption of the last day would have cost less on demand."""
-        return put_metric(self.scaler_name, "CheaperOnDemand")
+        return put_metric(self.scaler_name, ScalerMetric.CHEAPER_ON_DEMAND)
+
+    def metric_boosts_refused(self) -> cloudwatch.Metric:
+        """Requests for boosts that a coordinator with this scaler refused."""
+        return put_metric(self.scaler_name, ScalerMetric.BOOSTS_REFUSED)
+
+    def metric_leases_missing(self) -> cloudwatch.Metric:
+        """Reads of a coordinator's leases that failed."""
+        return put_metric(self.scaler_name, ScalerMetric.LEASES_MISSING)
+
+    def metric_pulses_disagree(self) -> cloudwatch.Metric:
+        """Targets of which pulses tell far more than CloudWatch counts."""
+        return put_metric(self.scaler_name, ScalerMetric.PULSES_DISAGREE)
 
 
 def put_metric(scaler: str, name: str) -> cloudwatch.Metric:
     """Return the metric *name* of *scaler*, summed over five minutes."""
     return cloudwatch.Metric(
-        namespace=_NAMESPACE,
+        namespace=NAMESPACE,
         metric_name=name,
         dimensions_map={"service": scaler},
         period=cdk.Duration.minutes(5),

@@ -25,6 +25,7 @@ from highwater.core.pulses import SLOTS_PER_MINUTE, Slots, slot_at
 from highwater.core.scaler import Clock, Observation, ScaledPlan, SeenTable, SeenTarget
 from highwater.core.scaler.attention import THROTTLE_MINUTES, needs_past, needs_throttles
 from highwater.core.scaler.fleet import COVERAGE_MINUTES, MOST_TOLD_PERCENT, disagrees
+from highwater.core.scaler.metrics import ScalerMetric
 
 # Coverage is computed over fifteen minutes, and CloudWatch's metrics may be five minutes late.
 PULSE_MINUTES: Final = COVERAGE_MINUTES + 5
@@ -39,7 +40,7 @@ class Problems(Protocol):
 
     notes: list[str]
 
-    def count(self, name: str, by: int = 1) -> None:
+    def count(self, metric: ScalerMetric, by: int = 1) -> None:
         """Increment a metric of the scaler."""
 
 
@@ -134,7 +135,7 @@ def _read_boosts(leases: LeaseTable | None, scaled: ScaledPlan, problems: Proble
         return leases.read(scaled.label)
     except LeasesUnavailableError as error:
         problems.notes.append(f"{scaled.label}: its boosts could not be read, so no floor is lowered: {error}")
-        problems.count("LeasesMissing")
+        problems.count(ScalerMetric.LEASES_MISSING)
         return None
 
 
@@ -168,7 +169,7 @@ def _note_disagreement(
     for name, target in names.items():
         slots = pulses.get(target.key)
         if slots is not None and disagrees(slots, observed[name]):
-            problems.count("PulsesDisagree")
+            problems.count(ScalerMetric.PULSES_DISAGREE)
             problems.notes.append(
                 f"{name}: pulses tell of more than {MOST_TOLD_PERCENT} % of what CloudWatch counts, consumed and "
                 "throttled; a client with grant_pulse counts what was not requested"
@@ -190,5 +191,5 @@ def _read_metrics(
     except Exception as error:
         names = ", ".join(str(name) for name in wanted)
         problems.notes.append(f"{scaled.label}: {what} of {names} could not be read: {error}")
-        problems.count("MetricsMissing", len(wanted))
+        problems.count(ScalerMetric.METRICS_MISSING, len(wanted))
         return None

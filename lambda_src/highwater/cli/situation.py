@@ -43,6 +43,7 @@ from highwater.core.scaler import (
 )
 from highwater.core.scaler.attention import scaled_targets
 from highwater.core.scaler.decision import decision_document
+from highwater.core.scaler.metrics import ScalerMetric
 from highwater.core.units import Dimension, Units
 from highwater.terminal.console import say
 
@@ -347,7 +348,7 @@ class _Unread:
 
     notes: list[str] = field(default_factory=list)
 
-    def count(self, name: str, by: int = 1) -> None:
+    def count(self, metric: ScalerMetric, by: int = 1) -> None:
         """Do nothing: only the scaler has metrics."""
 
 

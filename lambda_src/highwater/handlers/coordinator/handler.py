@@ -17,6 +17,7 @@ from highwater.aws import parameters
 from highwater.aws.coordinator_table import LeaseTable
 from highwater.aws.parameters import read_boost_caps
 from highwater.core.boosts import BoostCap
+from highwater.core.scaler.metrics import ScalerMetric
 from highwater.handlers.coordinator.call import (
     RefusedError,
     is_boost_event,
@@ -91,7 +92,7 @@ def _help(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 def _count_refusal(*, is_refused: bool) -> None:
     """Count a call for the alarm on refusals; one that is sent again, or for a boost that has ended, is none."""
-    scaler.publish({"BoostsRefused": int(is_refused)}, os.environ["HIGHWATER_SCALER"])
+    scaler.publish({ScalerMetric.BOOSTS_REFUSED: int(is_refused)}, os.environ["HIGHWATER_SCALER"])
 
 
 def _answer(status: int, document: dict[str, Any]) -> dict[str, Any]:

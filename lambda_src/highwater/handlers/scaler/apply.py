@@ -17,6 +17,7 @@ from highwater.core.plan.plan import TargetKey
 from highwater.core.scaler import Decision, LimitCode, Mode, SeenTable, SkipReason, TableReview, TargetReview
 from highwater.core.scaler.attention import FULL_TICK_MINUTES, follows_closely
 from highwater.core.scaler.decision import decision_document
+from highwater.core.scaler.metrics import ScalerMetric
 from highwater.core.schedule.bounds import Bounds, bounds_at
 from highwater.core.units import Dimension
 from highwater.handlers.scaler.gather import GatheredRegion, RunOutcome, ThresholdChange
@@ -108,7 +109,7 @@ class Application:
     def _note_skips(self) -> None:
         for skip in self.review.skips:
             if skip.reason is SkipReason.PAUSED:
-                self.outcome.count("Paused")
+                self.outcome.count(ScalerMetric.PAUSED)
             elif skip.reason not in (SkipReason.NO_INDEX, SkipReason.BEING_CHANGED):
                 # a deleted index, and a change that is still in progress, are not worth a line in the log
                 name = TargetName(self.review.scaled.table, *skip.target.key)
@@ -119,7 +120,7 @@ class Application:
         left = self.review.unmanaged
         if left:
             # at each full tick, so that the alarm goes off once and stays
-            self.outcome.count("UnmanagedIndexes", len(left))
+            self.outcome.count(ScalerMetric.UNMANAGED_INDEXES, len(left))
             names = ", ".join(map(repr, left))
             fix = "nothing scales it: name it in indexes= and deploy"
             self.outcome.notes.append(f"{self.review.scaled.label}: index {names} is not in the plan, so {fix}")
@@ -166,7 +167,7 @@ class Application:
     def _compare_with_on_demand(self) -> None:
         percent = self.review.on_demand_percent
         if percent is not None and percent < _CHEAPER_ON_DEMAND_PERCENT:
-            self.outcome.count("CheaperOnDemand")
+            self.outcome.count(ScalerMetric.CHEAPER_ON_DEMAND)
             self.outcome.notes.append(
                 f"{self.review.scaled.label}: on demand, its last day would have cost {percent} % of the least that "
                 "provisioned capacity can cost, as it idles and bursts; use on-demand, or ask highwater recommend"
@@ -211,7 +212,7 @@ class Application:
                 if self.region.read_targets([name]).of(name) == reviewed.bounds:
                     self.settled.add(reviewed.decision.key)
             raise
-        self.outcome.count("FloorsSet")
+        self.outcome.count(ScalerMetric.FLOORS_SET)
 
     def _has_plan_changed(self, decision: Decision, at: datetime) -> bool:
         """Whether the plan asks for other bounds now than when the target was reviewed.
@@ -229,13 +230,13 @@ class Application:
         sets the bounds of its plan again (docs/decisions/0030).
         """
         self.region.set_bounds(name, lowered)
-        self.outcome.count("CapacitiesSet")
+        self.outcome.count(ScalerMetric.CAPACITIES_SET)
         try:
             self.region.set_bounds_patiently(name, bounds)
         except TableBusyError as error:
             self.outcome.notes.append(f"{name}: the ceiling stays at {lowered.max:,} until the next minute: {error}")
             return
-        self.outcome.count("FloorsSet")
+        self.outcome.count(ScalerMetric.FLOORS_SET)
 
     def _set_capacities(self) -> None:
         scaled, changes = self.review.scaled, dict(self.review.capacity_changes())
@@ -249,7 +250,7 @@ class Application:
                 self._wait_for_decrease(index)
             try:
                 self.region.set_capacity(scaled.table, index, units)
-                self.outcome.count("CapacitiesSet")
+                self.outcome.count(ScalerMetric.CAPACITIES_SET)
                 self.settled |= {(index, each) for each in Dimension}
             except (DecreaseRefusedError, TableBusyError, OvertakenError) as refused:
                 # the next run decides again
@@ -279,13 +280,13 @@ class Application:
 
     def _log(self, decision: Decision) -> None:
         if decision.has_hot_key:
-            self.outcome.count("HotKeys")
+            self.outcome.count(ScalerMetric.HOT_KEYS)
         if decision.limited_by(LimitCode.CEILING):
-            self.outcome.count("AtCeiling")
+            self.outcome.count(ScalerMetric.AT_CEILING)
         if decision.limited_by(LimitCode.REGRET):
-            self.outcome.count("CostsMoreThanTracking")
+            self.outcome.count(ScalerMetric.COSTS_MORE_THAN_TRACKING)
         if decision.limited_by(LimitCode.DECREASE_BUDGET):
-            self.outcome.count("DecreaseBudgetExhausted")
+            self.outcome.count(ScalerMetric.DECREASE_BUDGET_EXHAUSTED)
         # an idle target is limited by the plan's floor all day, which is not worth a line in the log
         was_limited = any(limit.code is not LimitCode.BASELINE for limit in decision.limits)
         if decision.changes or was_limited or decision.has_hot_key or decision.lowered_to is not None:

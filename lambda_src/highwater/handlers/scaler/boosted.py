@@ -10,6 +10,7 @@ from functools import partial
 
 from highwater.aws.coordinator_table import LeasesUnavailableError, LeaseTable, TableLeases
 from highwater.aws.parameters import ScaledPlans
+from highwater.core.scaler.metrics import ScalerMetric
 from highwater.handlers.scaler.gather import RunOutcome
 
 _THREADS = 8
@@ -41,7 +42,7 @@ class BoostedTables:
             self.listed = self.leases.listed_tables()
         except LeasesUnavailableError as error:
             self.outcome.notes.append(f"the tables with boosts could not be read: {error}")
-            self.outcome.count("LeasesMissing")
+            self.outcome.count(ScalerMetric.LEASES_MISSING)
 
     def find_due(self, plans: ScaledPlans, at: datetime) -> None:
         """Find the listed tables to review at the aware instant *at*, and those whose boosts are over."""

@@ -21,6 +21,7 @@ from highwater.core.scaler.attention import (
     minutes_to_observe,
     scaled_targets,
 )
+from highwater.core.scaler.metrics import ScalerMetric
 from highwater.core.schedule.bounds import bounds_at
 from highwater.handlers.scaler.event import BOOST, TICK, ScalerEvent
 
@@ -47,7 +48,8 @@ class RunOutcome:
         failed: Labels of the tables that failed, and why.
         left: Labels of the tables for which there was no time.
         notes: Sentences for an operator, for the log.
-        counts: Values for CloudWatch, by metric name.
+        counts: Values for CloudWatch, by metric.
+        figures: How much the run had to do, for the log alone.
         thresholds: The alarms whose thresholds are still to be moved.
     """
 
@@ -55,17 +57,23 @@ class RunOutcome:
     failed: dict[str, str] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: dict[ScalerMetric, int] = field(default_factory=dict)
+    figures: dict[str, int] = field(default_factory=dict)
     thresholds: list[ThresholdChange] = field(default_factory=list)
 
     @property
     def summary(self) -> dict[str, Any]:
         """Return the answer for the caller of the function."""
-        return {"counts": self.counts, "failed": self.failed, "left": self.left, "decisions": self.decisions}
+        return {
+            "counts": {**self.figures, **self.counts},
+            "failed": self.failed,
+            "left": self.left,
+            "decisions": self.decisions,
+        }
 
-    def count(self, name: str, by: int = 1) -> None:
-        """Increment a counter."""
-        self.counts[name] = self.counts.get(name, 0) + by
+    def count(self, metric: ScalerMetric, by: int = 1) -> None:
+        """Add to what is published as *metric*."""
+        self.counts[metric] = self.counts.get(metric, 0) + by
 
     def add(self, other: RunOutcome) -> None:
         """Add the outcome for one table."""
@@ -73,8 +81,10 @@ class RunOutcome:
         self.failed |= other.failed
         self.notes += other.notes
         self.thresholds += other.thresholds
-        for name, value in other.counts.items():
-            self.count(name, value)
+        for metric, value in other.counts.items():
+            self.count(metric, value)
+        for name, value in other.figures.items():
+            self.figures[name] = self.figures.get(name, 0) + value
 
 
 # A run takes minutes, and a run to which tables were handed on some more. An older event is outdated: one that is sent
@@ -157,7 +167,7 @@ def _due_tables(
             targets = _due(scaled, event, alarms, below_ceilings, is_boosted=scaled.label in boosted)
         except Exception as error:
             outcome.notes.append(f"a plan could not be read: {scaled.parameter}: {type(error).__name__}: {error}")
-            outcome.count("UnreadablePlans")
+            outcome.count(ScalerMetric.UNREADABLE_PLANS)
             continue
         if targets:
             yield DueTable(scaled, targets)
@@ -284,7 +294,7 @@ def _read_consumption(
         except Exception as error:  # without metrics, floors may rise to their plans but never fall
             outcome.notes.append(f"no metrics could be read: {type(error).__name__}: {error}")
             failed += 1
-        outcome.count("MetricsMissing", len(names))
+        outcome.count(ScalerMetric.METRICS_MISSING, len(names))
         found |= dict.fromkeys(names, Observation.nothing())
     return found
 

@@ -22,32 +22,13 @@ from highwater.aws.coordinator_table import LeaseTable, PulseTable
 from highwater.aws.coordinator_table import client as lease_client
 from highwater.aws.observe import NOTHING_KEPT, Kept
 from highwater.aws.region import AwsRegion
+from highwater.core.scaler.metrics import NAMESPACE, ScalerMetric
 from highwater.handlers.scaler.event import ScalerEvent
 from highwater.handlers.scaler.gather import RunOutcome
 from highwater.handlers.scaler.run import Options, PlanCache, ScalerRun
 
 logger = Logger(log_uncaught_exceptions=False)
-_NAMESPACE = "Highwater"
 # Each custom metric costs money in every hour in which it has a value, so a 0 is not published.
-_PUBLISHED = frozenset(
-    {
-        "AtCeiling",
-        "BoostsRefused",
-        "CapacitiesSet",
-        "CheaperOnDemand",
-        "CostsMoreThanTracking",
-        "DecreaseBudgetExhausted",
-        "FloorsSet",
-        "HotKeys",
-        "LeasesMissing",
-        "MetricsMissing",
-        "Paused",
-        "PulsesDisagree",
-        "TablesFailed",
-        "UnmanagedIndexes",
-        "UnreadablePlans",
-    }
-)
 # Seconds of a run's time that are reserved for handing tables on and for its report.
 _MARGIN_SECONDS = 15
 _MOST_ATTEMPTS = 2
@@ -106,14 +87,14 @@ def report(outcome: RunOutcome, scaler: str) -> None:
     publish(outcome.counts, scaler)
 
 
-def publish(counts: Mapping[str, int], scaler: str) -> None:
-    """Publish those counts that are metrics and not 0."""
-    values = {name: value for name, value in counts.items() if value and name in _PUBLISHED}
+def publish(counts: Mapping[ScalerMetric, int], scaler: str) -> None:
+    """Publish those counts that are not 0."""
+    values = {metric: value for metric, value in counts.items() if value}
     if not values:
         return
-    metrics = EphemeralMetrics(namespace=_NAMESPACE, service=scaler)
-    for name, value in values.items():
-        metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+    metrics = EphemeralMetrics(namespace=NAMESPACE, service=scaler)
+    for metric, value in values.items():
+        metrics.add_metric(name=str(metric), unit=MetricUnit.Count, value=value)
     metrics.flush_metrics()
 
 

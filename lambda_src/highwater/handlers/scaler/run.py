@@ -14,6 +14,7 @@ from highwater.aws.region import AwsRegion
 from highwater.aws.tables import TableBusyError
 from highwater.core.scaler import ScaledPlan, review
 from highwater.core.scaler.attention import is_other_scalers_tick
+from highwater.core.scaler.metrics import ScalerMetric
 from highwater.handlers.scaler.apply import Application
 from highwater.handlers.scaler.boosted import BoostedTables
 from highwater.handlers.scaler.event import ALARM, TICK, ScalerEvent
@@ -117,7 +118,7 @@ class ScalerRun:
         read = self._read_plans(home, boosted.listed)
         for line in read.unreadable:
             self.outcome.notes.append(f"a plan could not be read: {line}")
-            self.outcome.count("UnreadablePlans")
+            self.outcome.count(ScalerMetric.UNREADABLE_PLANS)
         managed = [plan for plan in read.plans if not plan.is_released]
         chosen = [plan for plan in managed if not self.event.tables or plan.label in self.event.tables]
         if at is not None:
@@ -132,8 +133,8 @@ class ScalerRun:
             boosted.unlist(at)
         self._move_thresholds()
         self._note_other_tagged_scalers()
-        counts = {"Tables": len(chosen), "TargetsDue": due, "TablesFailed": len(self.outcome.failed)}
-        self.outcome.counts = counts | {"TablesLeft": len(self.outcome.left)} | self.outcome.counts
+        self.outcome.figures |= {"Tables": len(chosen), "TargetsDue": due, "TablesLeft": len(self.outcome.left)}
+        self.outcome.count(ScalerMetric.TABLES_FAILED, len(self.outcome.failed))
         return self.outcome
 
     def _read_plans(self, home: AwsRegion, boosted: Sequence[str]) -> ScaledPlans:
@@ -153,7 +154,7 @@ class ScalerRun:
                 plans = plans.and_others(self.region_of(name).read_tagged_plans())
             except Exception as error:
                 self.outcome.notes.append(f"tags in {name} could not be read: {type(error).__name__}: {error}")
-                self.outcome.count("UnreadablePlans")
+                self.outcome.count(ScalerMetric.UNREADABLE_PLANS)
         return plans
 
     def _scale_region(self, name: str | None, home: AwsRegion, plans: list[ScaledPlan], boosted: Set[str]) -> int:
@@ -242,7 +243,7 @@ class ScalerRun:
                 busy += isinstance(error, TableBusyError)
                 refusals.append(f"{type(error).__name__}: {error}")
         if moved:
-            self.outcome.count("AlarmsMoved", moved)
+            self.outcome.figures["AlarmsMoved"] = moved
         left = len(self.outcome.thresholds) - moved
         if left:
             why = f": {'; '.join(refusals)}" if refusals else ""
