@@ -15,7 +15,7 @@ from highwater.core.schedule.bounds import Bounds
 from highwater.core.units import Dimension
 
 # A lease is for one job; capacity for longer is declared as a window
-LONGEST = timedelta(days=1)
+LONGEST_LEASE = timedelta(days=1)
 
 
 class LeaseError(HighwaterError, ValueError):
@@ -62,10 +62,10 @@ class Lease:
     def __post_init__(self) -> None:
         if self.units < 1:
             raise LeaseError(f"{self.label}: a boost of {self.units:,} units/s; allowed: 1 or more")
-        if not timedelta(0) < self.end - self.start <= LONGEST:
+        if not timedelta(0) < self.end - self.start <= LONGEST_LEASE:
             raise LeaseError(
                 f"{self.label}: a boost from {self.start.isoformat()} until {self.end.isoformat()}; allowed: up to "
-                f"{LONGEST // timedelta(hours=1)} hours; declare a window for what lasts longer"
+                f"{LONGEST_LEASE // timedelta(hours=1)} hours; declare a window for what lasts longer"
             )
 
     @property
@@ -92,7 +92,7 @@ class Lease:
 
         A lease ends at most a day after its start, however often it is renewed.
         """
-        return replace(self, end=max(self.end, min(end, self.start + LONGEST)))
+        return replace(self, end=max(self.end, min(end, self.start + LONGEST_LEASE)))
 
     def released_at(self, now: datetime) -> Lease:
         """Return the same lease, released at *now*, or earlier if it was released before."""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from highwater.core.boosts.lease import LONGEST, Lease, LeaseError
+from highwater.core.boosts.lease import LONGEST_LEASE, Lease, LeaseError
 from highwater.core.documents import read_document
 from highwater.core.errors import did_you_mean
 from highwater.core.items import MOST_ITEM_BYTES, bytes_per_unit, write_units_of
@@ -224,7 +224,7 @@ class BoostRequest:
                 f"{self.table}: a boost at {at:%Y-%m-%d %H:%M} UTC; allowed: up to {FURTHEST.days} days ahead; "
                 "declare a window for what is known longer before"
             )
-        end = at + min(self.duration, START_HOLD if self.hold is Hold.START else LONGEST - LEAD)
+        end = at + min(self.duration, START_HOLD if self.hold is Hold.START else LONGEST_LEASE - LEAD)
         if end <= now:
             raise LeaseError(
                 f"{self.table}: a boost from {at:%Y-%m-%d %H:%M} until {end:%Y-%m-%d %H:%M} UTC, which arrived at "
@@ -259,7 +259,7 @@ def read_id(document: Mapping[str, Any]) -> str:
 
 def read_minutes(document: Mapping[str, Any]) -> timedelta:
     """Parse the length of a lease; raises `LeaseError` for one that is not allowed."""
-    minutes, most = document.get("minutes"), LONGEST // timedelta(minutes=1)
+    minutes, most = document.get("minutes"), LONGEST_LEASE // timedelta(minutes=1)
     if not isinstance(minutes, int) or isinstance(minutes, bool) or not 1 <= minutes <= most:
         raise LeaseError(
             f"boost: minutes is {_shown(minutes)}; allowed: 1 to {most:,}; declare a window for what lasts longer"

@@ -19,7 +19,7 @@ from highwater.aws.coordinator_table import (
 )
 from highwater.aws.region import AwsRegion
 from highwater.core.boosts import BoostCap, BoostRequest, Caller, Grant, Lease, LeaseError, find_cap, grant
-from highwater.core.boosts.lease import LONGEST, described_lease
+from highwater.core.boosts.lease import LONGEST_LEASE, described_lease
 from highwater.core.boosts.request import read_id, read_minutes, read_name
 from highwater.core.errors import did_you_mean
 from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS, billed_hours
@@ -318,7 +318,7 @@ class Coordinator:
         least = max(duration / 10, _RENEWED_LATELY)
         if not live or any(
             # the last minutes of a lease's day are to be had too
-            end - lease.end >= least or lease.end < end == lease.start + LONGEST
+            end - lease.end >= least or lease.end < end == lease.start + LONGEST_LEASE
             for lease, end in live
         ):
             return None
