@@ -28,7 +28,7 @@ def _table(stack: cdk.Stack, **more: Any) -> HighWaterTable:
     return scalable_table(stack, read=Capacity.autoscaled(min_capacity=3, max_capacity=3_001), **more)
 
 
-def _widgets(stack: cdk.Stack) -> list[dict[str, Any]]:
+def widgets_of(stack: cdk.Stack) -> list[dict[str, Any]]:
     """The dashboard's widgets, with a name in the place of each reference."""
     body = TemplateView(stack).properties_of("AWS::CloudWatch::Dashboard")["DashboardBody"]
     parts = (part if isinstance(part, str) else f"<{next(iter(part.values()))}>" for part in body["Fn::Join"][1])
@@ -40,7 +40,7 @@ def test_every_target_has_its_units_and_its_throttles() -> None:
     stack = new_stack()
     index = GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"))
     CapacityDashboard(stack, "Dashboard", tables=[_table(stack, indexes=[index])])
-    text, *graphs = _widgets(stack)
+    text, *graphs = widgets_of(stack)
     assert text["properties"]["markdown"].startswith("# <Jobs")
     titles = [graph["properties"]["title"] for graph in graphs]
     assert titles == [
@@ -69,7 +69,7 @@ def test_every_target_has_its_units_and_its_throttles() -> None:
 def test_windows_stand_under_the_name() -> None:
     stack = new_stack()
     CapacityDashboard(stack, "Dashboard", tables=[_table(stack, windows=[NIGHT])])
-    assert _widgets(stack)[0]["properties"]["markdown"].split("\n")[1:] == [
+    assert widgets_of(stack)[0]["properties"]["markdown"].split("\n")[1:] == [
         "- **night** MON-FRI 23:00 to 02:00 Europe/Berlin: read floor 700, write floor 900"
     ]
 
@@ -80,7 +80,7 @@ def test_scaler_shows_what_it_did_and_decided() -> None:
     scaler = ThrottleAwareScaler(stack, "Scaler")
     scaler.add_table(table)
     CapacityDashboard(stack, "Dashboard", tables=[table], scaler=scaler, name="jobs")
-    told, decisions = (widget["properties"] for widget in _widgets(stack)[-2:])
+    told, decisions = (widget["properties"] for widget in widgets_of(stack)[-2:])
     # as the function's own alarms name them
     alarmed = {
         alarm["Properties"]["MetricName"]
