@@ -271,6 +271,8 @@ def page(worlds: Sequence[World], traces: Sequence[Trace], scores: Scores, days:
         "where it throttles nothing. *Worst* is the most of a million that a trace throttles above target tracking in",
         "either mode.",
         "",
+        _largest(worlds[0], traces, scores),
+        "",
     ]
     for title, modes in (("Without pulses", MODES[:2]), ("With pulses", MODES[2:])):
         lines += [f"## {title}", "", "| world | FLOOR | DIRECT | worst |", "|---|---:|---:|---:|"]
@@ -281,6 +283,19 @@ def page(worlds: Sequence[World], traces: Sequence[Trace], scores: Scores, days:
                 lines.append(f"| {text} | {cells} | {worst.worst_per_million:+,.0f} {worst.worst} |")
         lines.append("")
     return "\n".join(lines)
+
+
+def _largest(world: World, traces: Sequence[Trace], scores: Scores) -> str:
+    """Return a sentence about the trace with most of what is throttled: it is most of the sums."""
+    mode = MODES[0]
+    throttled = {each.name: scores[each.name, _key(world, mode)].throttled_per_million for each in traces}
+    name = max(throttled, key=lambda each: throttled[each])
+    base = scores[name, _key(world, BASE)].throttled_per_million
+    share = throttled[name] / (sum(throttled.values()) or 1)
+    return (
+        f"Of what FLOOR mode throttles in the recorded world, {share:.0%} is one trace's, `{name}`, of which target\n"
+        f"tracking throttles {base / 10_000:.1f} %."
+    )
 
 
 def _command(days: float) -> str:
