@@ -271,7 +271,8 @@ class KeyCounts:
                 for item in filter(None, mine):
                     self._add(asked, item, units / len(mine), 0, 0)
         elif "Error" not in parsed or parsed["Error"].get("Code") == "ConditionalCheckFailedException":
-            # a failed condition costs what the write would have, and its answer does not say how much
+            # a failed condition consumes write units as well, and the answer does not say how many (Amazon DynamoDB
+            # Developer Guide, "Capacity unit consumption", read 2026-11)
             for item in filter(None, served):
                 self._add(asked, item, 1.0, 0, 0)
 
