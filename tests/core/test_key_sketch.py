@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from highwater.shards.sketch import COUNTERS, Sketch
 
-# weights that sum up without rounding, nothing among them
-WEIGHTS = st.integers(0, 4_096).map(lambda quarters: quarters / 4)
-STREAMS = st.lists(st.tuples(st.integers(0, 40).map(str), WEIGHTS), max_size=300)
+# weights that sum up without rounding, nothing among them, and equal ones
+WEIGHTS = st.sampled_from((0.0, 0.25, 0.5, 1.0, 1.0, 1.0, 7.0, 1_024.0))
+STREAMS = st.lists(st.tuples(st.integers(0, 20).map(str), WEIGHTS), min_size=40, max_size=120) | st.lists(
+    st.tuples(st.integers(0, 3).map(str), WEIGHTS), max_size=12
+)
+# the first one had the lowest count when the third took a counter, and not any more when the fourth does
+RISEN = [("a", 1.0), ("b", 1.0), ("c", 1.0), ("a", 99.0), ("d", 1.0)]
 
 
 def _counted(stream: list[tuple[str, float]], counters: int) -> tuple[Sketch, Counter[str]]:
@@ -22,6 +26,7 @@ def _counted(stream: list[tuple[str, float]], counters: int) -> tuple[Sketch, Co
     return sketch, true
 
 
+@example(RISEN, 2)
 @given(STREAMS, st.integers(1, 12))
 def test_true_weight_is_within_the_bounds_and_the_error_within_a_share(
     stream: list[tuple[str, float]], counters: int

@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from highwater.core.documents import read_document
@@ -141,7 +142,7 @@ def _line_of(members: dict[str, Any]) -> KeyLine | None:
         return None
     try:
         return KeyLine(
-            minute=str(members["minute"]),
+            minute=_minute_of(members["minute"]),
             region=str(members.get("region", "")),
             table=str(members["table"]),
             dimension=Dimension(members["dimension"]),
@@ -156,6 +157,11 @@ def _line_of(members: dict[str, Any]) -> KeyLine | None:
         )
     except (LookupError, TypeError, ValueError):
         return None
+
+
+def _minute_of(value: Any) -> str:
+    datetime.fromisoformat(value)
+    return str(value)
 
 
 def _number_of(value: Any) -> float:
