@@ -116,6 +116,7 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
     "meter": _module(
         "meter", "what the meter costs a request, and a thousand processes' pulses for an hour", "half an hour"
     ),
+    "keys": _module("keys", "what counting partition keys costs a request, beside the meter", "a minute"),
     "pace": _module(
         "pace",
         "paced scans beside other clients' and live traffic, on a local cloud",

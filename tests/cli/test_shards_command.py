@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from highwater.core import Dimension
 from highwater.core.findings import shown
+from highwater.shards.key_log import KeyLine
 from tests.command import Command, refused
 
 FORM = "timestamp,key,units, such as 2026-12-01T12:00:00Z,TENANT#1,1; or one key a line, with --seconds"
@@ -166,16 +169,115 @@ def test_report_of_another_form_is_refused(command: Command, tmp_path: Path, tex
     )
 
 
+def _logged(minute: int, key_hash: str, units: float, throttled: int = 0, **more: Any) -> str:
+    line: dict[str, Any] = {
+        "dimension": Dimension.WRITE,
+        "secret": "5ec4e7ab",
+        "region": "eu-central-1",
+        "table": "orders",
+    } | more
+    numbers = {"units": units, "units_error": 3.5, "table_units": 90_000.0}
+    counts = {"throttled": throttled, "key_range_throttled": throttled // 2}
+    return KeyLine(minute=f"2026-12-01T12:{minute:02}:00Z", key_hash=key_hash, **line | numbers | counts).text()
+
+
+LOGGED = [
+    # two processes in one minute, of which one was throttled
+    _logged(0, "3fa94d0c11de6a52", 48_000.0),
+    _logged(0, "3fa94d0c11de6a52", 12_000.0, 6_000),
+    _logged(1, "3fa94d0c11de6a52", 30_000.0),
+    _logged(1, "77b0c2a9e1f40d38", 600.0),
+    # in another region, with partitions of its own
+    _logged(0, "3fa94d0c11de6a52", 60_000.0, region="eu-west-1"),
+    _logged(0, "3fa94d0c11de6a52", 900_000.0, dimension=Dimension.READ),
+    _logged(0, "3fa94d0c11de6a52", 900_000.0, table="carts"),
+]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "".join(f"[INFO]\t2026-12-01T12:02:00.123Z\t5c1e\t{line}\t\n" for line in ("START", *LOGGED)),
+        "".join(f"{line}\n" for line in LOGGED),
+        "".join(json.dumps({"level": "INFO", "message": line, "logger": "highwater.keys"}) + "\n" for line in LOGGED),
+        json.dumps({"events": [{"timestamp": 1796126520123, "message": f"{line}\n"} for line in LOGGED]}, indent=4),
+        json.dumps([json.loads(line) for line in LOGGED]),
+    ],
+    ids=["lambda as text", "plain", "lambda as JSON", "aws logs filter-log-events", "objects"],
+)
+def test_lines_of_all_processes_are_added_up_by_minute(command: Command, log: str) -> None:
+    done = command("shards", "orders", "--log", "-", "--units", "2", given=log)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines() == [
+        "orders: 1 of 2 keys needs shards for their writes (1,000 units/s less 50 % each)",
+        # 60,000 units and 6,000 throttled requests of two units, by 60 seconds
+        "  3fa94d0c11de6a52: 3 shards, for 1,200 units/s at 2026-12-01T12:00:00Z",
+        NOTE,
+    ]
+
+
+def test_log_of_a_calm_table_is_no_finding(command: Command) -> None:
+    done = command("shards", "users", "--log", "-", "--json", given="\n".join(LOGGED))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {name: json.loads(done.stdout)[name] for name in ("keys_seen", "keys", "secrets")} == {
+        "keys_seen": 0,
+        "keys": [],
+        "secrets": 0,
+    }
+
+
+def test_hashes_with_several_secrets_are_not_added_up_and_keys_by_name_are(command: Command) -> None:
+    log = [
+        _logged(0, "3fa94d0c11de6a52", 48_000.0),
+        _logged(0, "d01e77aa52c3bb90", 48_060.0, secret="0a1b2c3d"),
+        *(_logged(0, "", units, key="TENANT#1", secret="") for units in (60_000.0, 60_060.0)),
+    ]
+    done = command("shards", "orders", "--log", "-", given="\n".join(log))
+    assert done.stdout.splitlines() == [
+        "orders: 3 of 3 keys need shards for their writes (1,000 units/s less 50 % each)",
+        "  TENANT#1: 5 shards, for 2,001 units/s at 2026-12-01T12:00:00Z",
+        "  d01e77aa52c3bb90: 2 shards, for 801 units/s at 2026-12-01T12:00:00Z",
+        "  3fa94d0c11de6a52: 2 shards, for 800 units/s at 2026-12-01T12:00:00Z",
+        NOTE,
+        "  the hashes are made with 2 secrets, and a key has another hash with each: its units are not added up; give "
+        "all processes one, count_keys(..., secret=...)",
+    ]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "",
+        "hot-key\n",
+        LOGGED[0][:-9],
+        LOGGED[0].replace("48000.0", "NaN"),
+        LOGGED[0].replace("48000.0", "-1"),
+        LOGGED[0].replace("48000.0", "1e400"),
+        LOGGED[0].replace('"write"', '"scan"'),
+        LOGGED[0].replace("12:00:00Z", "noon"),
+        LOGGED[0].replace('"units"', '"unit"'),
+    ],
+)
+def test_log_without_lines_of_keys_is_refused(command: Command, log: str) -> None:
+    assert refused(command("shards", "orders", "--log", "-", given=log)) == (
+        "highwater: log -: got no line of the logger highwater.keys, allowed: lines that highwater.shards.count_keys "
+        "has logged, such as the answer of `aws logs filter-log-events`; set that logger's level to INFO"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "give the requests with exactly one of --trace FILE and --report FILE"),
-        (("--trace", "-", "--report", "-"), "give the requests with exactly one of --trace FILE and --report FILE"),
+        ((), "give the requests with exactly one of --trace FILE, --report FILE and --log FILE"),
+        (
+            ("--trace", "-", "--report", "-"),
+            "give the requests with exactly one of --trace FILE, --report FILE and --log FILE",
+        ),
         (
             ("--trace", "-", "--units", "2"),
-            "--units is of --report, as a trace has the units of each request; remove it",
+            "--units is of --report and --log, as a trace has the units of each request; remove it",
         ),
-        (("--report", "-", "--seconds", "2"), "--seconds is of --trace, as a report has times; remove it"),
+        (("--report", "-", "--seconds", "2"), "--seconds is of --trace, as reports and logs have times; remove it"),
     ],
 )
 def test_options_of_the_other_source_are_refused(command: Command, arguments: tuple[str, ...], message: str) -> None:

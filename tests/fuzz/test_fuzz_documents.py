@@ -18,8 +18,10 @@ from highwater.bulk.items import put_of_line
 from highwater.bulk.send import Rejected, WriteJob, job_of
 from highwater.cli.items import read_lines
 from highwater.core.pulses import hints_of_text
+from highwater.core.units import Dimension
 from highwater.queues.messages import BufferedAction, Message, Poison, newest_first, read_action
 from highwater.shards.key import ShardError
+from highwater.shards.key_log import KeyLine, read_key_log
 from highwater.shards.merge import read_cursor, write_cursor
 from tests.fuzz.mutations import as_json, changed_document, changed_text
 
@@ -50,6 +52,20 @@ SCAN = {
     "output": 900,
 }
 WRITES = {"format": 1, "kind": "writes", "table": "eu-central-1 orders", "table_id": None, "done": 120, "actions": "0f"}
+
+KEY_LINE = KeyLine(
+    minute="2026-12-01T12:00:00Z",
+    region="eu-central-1",
+    table="orders",
+    dimension=Dimension.WRITE,
+    key_hash="3fa94d0c11de6a52",
+    secret="5ec4e7ab",
+    units=5_000.5,
+    units_error=0.0,
+    table_units=9_000.0,
+    throttled=12,
+    key_range_throttled=7,
+).text()
 
 
 def _changed(document: object, random: Random) -> str:
@@ -90,6 +106,11 @@ def _read_members(text: str, _: Path) -> None:
     assert all(isinstance(each, Member) for each in members_of_text(text))
 
 
+def _read_key_log(text: str, _: Path) -> None:
+    found = read_key_log(text, "orders", Dimension.WRITE, 1.0)
+    assert all(0 <= units < 1e12 for units, _ in found.peaks.values())
+
+
 def _read_cursor(text: str, _: Path) -> None:
     with suppress(ShardError):
         read_cursor(text, "q")
@@ -124,6 +145,8 @@ def _read_writes(text: str, folder: Path) -> None:
         pytest.param(json.loads(members_text([Member("a", 7, 5, 3, 9)] * 2)), _read_members, id="record of a budget"),
         pytest.param({"w": [1, 2, 3]}, lambda text, _: hints_of_text(text), id="hints"),
         pytest.param(json.loads(write_cursor("q", {3: None, 5: {"pk": "a"}})), _read_cursor, id="cursor"),
+        pytest.param({"message": f"INFO {KEY_LINE}"}, _read_key_log, id="log of keys"),
+        pytest.param(json.loads(KEY_LINE), _read_key_log, id="line of a key"),
         pytest.param(SCAN, _read_scan, id="checkpoint of a scan"),
         pytest.param(WRITES, _read_writes, id="checkpoint of writes"),
     ],

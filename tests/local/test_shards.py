@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 import highwater.shards
-from highwater.shards import ShardedKey, Shards
+from highwater.shards import KeyCounts, ShardedKey, Shards
 from highwater.shards.key import shards_needed
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import ROOT
@@ -65,10 +66,14 @@ def _written_at_5_000_units_a_second(cloud: LocalCloud, dynamodb: Any, table: st
     return throttled
 
 
-def test_hot_key_of_5_000_writes_a_second_is_throttled_and_its_shards_are_not(
-    cloud: LocalCloud, clients: dict[str, Any]
+def test_hot_key_of_5_000_writes_a_second_is_throttled_and_logged_and_its_shards_are_not(
+    cloud: LocalCloud, clients: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("WARNING", "highwater.keys")
     dynamodb = clients["dynamodb"]
+    tables = {"hot-plain": "pk", "hot-spread": "pk"}
+    counts = KeyCounts(attributes=tables, secret=b"", plain_tables=frozenset(tables), clock=lambda: 0.0)
+    counts.install(dynamodb)
     plain, spread = _table(dynamodb, "hot-plain"), _table(dynamodb, "hot-spread")
     # twice as many as are needed: some are in the same partition until it is split
     number = 2 * shards_needed(5_000, 1_000, 50)
@@ -76,6 +81,12 @@ def test_hot_key_of_5_000_writes_a_second_is_throttled_and_its_shards_are_not(
     puts = SECONDS * BATCHES * IN_BATCH
     assert _written_at_5_000_units_a_second(cloud, dynamodb, plain, None) == puts - SECONDS * 1_000 // UNITS
     assert _written_at_5_000_units_a_second(cloud, dynamodb, spread, key) == 0
+    counts.stop()
+    (line,) = [json.loads(record.getMessage()) for record in caplog.records if record.name == "highwater.keys"]
+    assert (line["table"], line["key"], line["units"]) == ("hot-plain", "TENANT#1", SECONDS * 1_000.0)
+    # DynamoDB gives no reason for items that it leaves unprocessed, but for batches of which it accepts none
+    assert line["throttled"] == puts - SECONDS * 1_000 // UNITS
+    assert 0 < line["key_range_throttled"] <= line["throttled"]
     cloud.advance(5 * MINUTE)
     throttles = [metric(cloud, "WriteKeyRangeThroughputThrottleEvents", TableName=table) for table in (plain, spread)]
     assert throttles[0]

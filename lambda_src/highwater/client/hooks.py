@@ -26,7 +26,7 @@ _WITH_CAPACITY: Final = _READS | _WRITES | _STATEMENTS
 PAGED: Final = frozenset({"Query", "Scan"})
 _THROTTLED: Final = frozenset({"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"})
 # of one item of a transaction, or one statement of a batch, for want of the capacity of its table or index
-_ITEM_THROTTLED: Final = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError"})
+ITEM_THROTTLED: Final = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError"})
 # the table of a PartiQL statement, which may be followed by an index
 _TABLE: Final = re.compile(r"""\b(?:FROM|INTO|UPDATE)\s+(?:"([^"]+)"|([\w.-]+))""", re.IGNORECASE)
 _INDEX: Final = re.compile(r":table/[^/]+/index/(.+)")
@@ -155,7 +155,7 @@ def items_canceled(parsed: Mapping[str, Any], request: Request) -> dict[str, int
 
 def _count(found: dict[str, int], answers: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
     for table, error in answers:
-        if table and error.get("Code") in _ITEM_THROTTLED:
+        if table and error.get("Code") in ITEM_THROTTLED:
             found[table] = found.get(table, 0) + 1
 
 

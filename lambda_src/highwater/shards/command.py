@@ -1,4 +1,4 @@
-"""`highwater shards`: which partition keys of a trace, or of a report of throttled keys, need how many shards."""
+"""`highwater shards`: which partition keys of a trace, a log or a report of throttled keys need how many shards."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, Final
 
 import click
@@ -18,11 +19,16 @@ from highwater.core.findings import shown
 from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 from highwater.core.units import Dimension
 from highwater.shards.key import shards_needed
+from highwater.shards.key_log import read_key_log
 from highwater.terminal.console import tell
 
 _FINDING: Final = 1
 _COLUMNS: Final = ("timestamp", "key", "units")
 _FORM: Final = "timestamp,key,units, such as 2026-12-01T12:00:00Z,TENANT#1,1; or one key a line, with --seconds"
+_OF_LOG: Final = (
+    "lines that highwater.shards.count_keys has logged, such as the answer of `aws logs filter-log-events`; set that "
+    "logger's level to INFO"
+)
 _MOST_SHOWN: Final = 50
 # the end of the year 9999; a number beyond it counts milliseconds
 _LAST_SECOND: Final = 253_402_300_799
@@ -66,7 +72,14 @@ class TraceError(click.ClickException):
     "`aws cloudwatch get-insight-rule-report --period 60`.",
 )
 @click.option(
-    "--units", type=click.FloatRange(min=0.5, max=1_000_000), help="With --report: units of a request. [default: 1]"
+    "--log",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    help="Instead of a trace: a log with lines of the logger highwater.keys, of any number of processes.",
+)
+@click.option(
+    "--units",
+    type=click.FloatRange(min=0.5, max=1_000_000),
+    help="With --report or --log: units of a throttled request. [default: 1]",
 )
 @click.option("--seconds", type=click.FloatRange(min=1), help="The time of a trace without timestamps, in seconds.")
 @click.option("--reads", is_flag=True, help="The units are read units; a partition serves 3,000 instead of 1,000.")
@@ -82,6 +95,7 @@ def shards(
     table: str,
     trace: str | None,
     report: str | None,
+    log: str | None,
     units: float | None,
     seconds: float | None,
     reads: bool,
@@ -93,30 +107,40 @@ def shards(
     A report of throttled keys has only the requests that were throttled, for each minute. Those are taken to come on
     top of what one partition serves; clients' retries are in it, so fewer shards may do.
 
+    A log has units by the minute, as the processes counted them: the busiest second of a minute may have more. What was
+    throttled counts on top, also where a retry was served.
+
     Sends no request to AWS; TABLE is only the name in the answer. Exit status: 1 if a key needs more than one shard.
     """
     dimension = Dimension.READ if reads else Dimension.WRITE
     per_partition = PARTITION_READ_UNITS if reads else PARTITION_WRITE_UNITS
-    if (trace is None) == (report is None):
-        raise click.UsageError("give the requests with exactly one of --trace FILE and --report FILE")
+    given = [each for each in (trace, report, log) if each is not None]
+    if len(given) != 1:
+        raise click.UsageError("give the requests with exactly one of --trace FILE, --report FILE and --log FILE")
     if trace is not None and units is not None:
-        raise click.UsageError("--units is of --report, as a trace has the units of each request; remove it")
-    if report is not None and seconds is not None:
-        raise click.UsageError("--seconds is of --trace, as a report has times; remove it")
-    with click.open_file(trace or str(report), encoding="utf-8", errors="replace") as lines:
+        raise click.UsageError("--units is of --report and --log, as a trace has the units of each request; remove it")
+    if trace is None and seconds is not None:
+        raise click.UsageError("--seconds is of --trace, as reports and logs have times; remove it")
+    more: dict[str, int] = {}
+    with click.open_file(given[0], encoding="utf-8", errors="replace") as lines:
         if trace is not None:
             peaks = read_peaks(lines, trace, seconds)
+        elif report is not None:
+            peaks = read_report(lines.read(), report, per_partition, 1.0 if units is None else units)
         else:
-            peaks = read_report(lines.read(), str(report), per_partition, 1.0 if units is None else units)
+            logged = read_key_log(lines.read(), table, dimension, 1.0 if units is None else units)
+            if not logged.lines:
+                raise click.ClickException(f"log {log}: got no line of the logger highwater.keys, allowed: {_OF_LOG}")
+            peaks, more = logged.peaks, {"secrets": logged.secrets}
     ranked = [
         HotKey(key, units, at, shards_needed(units, per_partition, headroom)) for key, (units, at) in peaks.items()
     ]
     ranked.sort(key=lambda each: (-each.units_per_second, each.key))
     hot = [each for each in ranked if each.shards > 1]
     found: dict[str, Any] = {"table": table, "dimension": str(dimension), "partition_units": per_partition}
-    found |= {"headroom_percent": headroom, "keys_seen": len(ranked), "keys": [asdict(each) for each in hot]}
+    found |= {"headroom_percent": headroom, "keys_seen": len(ranked), "keys": [asdict(each) for each in hot]} | more
     room = f"{per_partition:,} units/s less {headroom} %"
-    tell(found, _lines(table, dimension, ranked, hot, room), as_json=as_json)
+    tell(found, chain(_lines(table, dimension, ranked, hot, room), _secrets(more)), as_json=as_json)
     if hot:
         raise click.exceptions.Exit(_FINDING)
 
@@ -137,6 +161,15 @@ def _lines(table: str, dimension: Dimension, ranked: list[HotKey], hot: list[Hot
         "  several shards may be in one partition until DynamoDB splits it; "
         "where these minutes matter, take twice as many"
     )
+
+
+def _secrets(more: dict[str, int]) -> Iterator[str]:
+    number = more.get("secrets", 0)
+    if number > 1:
+        yield (
+            f"  the hashes are made with {number:,} secrets, and a key has another hash with each: its units are not "
+            "added up; give all processes one, count_keys(..., secret=...)"
+        )
 
 
 def read_peaks(lines: Iterable[str], name: str, seconds: float | None) -> dict[str, tuple[float, str | None]]:

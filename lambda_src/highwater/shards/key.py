@@ -26,7 +26,7 @@ Shard = int | None
 
 
 class ShardError(HighwaterError, ValueError):
-    """A sharded key, a key or a cursor that is not valid."""
+    """A sharded key, a key, a cursor or an argument that is not valid."""
 
 
 @dataclass(frozen=True, slots=True)
