@@ -17,7 +17,8 @@ from rich.table import Table
 
 from highwater.core import Dimension
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
-from highwater.core.plan.windows import DAYS, parse_days
+from highwater.core.plan.month_days import DAYS
+from highwater.core.plan.windows import parse_days
 from highwater.core.scaler import ScalerSettings
 from highwater.terminal.console import open_console, say
 from highwater_lab.commands.options import (

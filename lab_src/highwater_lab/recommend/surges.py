@@ -8,7 +8,7 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from highwater.core import Dimension, Window
-from highwater.core.plan.windows import DAYS
+from highwater.core.plan.month_days import DAYS
 from highwater_lab.simulation import Run
 
 # Throttled minutes at most this far apart belong to one surge
