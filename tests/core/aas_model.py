@@ -163,26 +163,30 @@ def walls_of_cron(schedule: str, first: date, last: date) -> Iterator[int]:
     assert [fields[3], fields[5]].count("?") == 1, f"just one of the two day fields must be '?': {schedule!r}"
     minutes, hours = _numbers(fields[1], range(60)), _numbers(fields[2], range(24))
     months, years = _numbers(fields[4], range(1, 13), MONTHS_OF_CRON), _numbers(fields[6], range(1970, 2200))
-    day = first
-    while day < last:
-        if day.month in months and day.year in years and _is_day(fields[3], fields[5], day):
-            for hour, minute in itertools.product(sorted(hours), sorted(minutes)):
-                yield day_minute(day) + hour * 60 + minute
-        day += timedelta(days=1)
+    for month in range(first.year * 12 + first.month - 1, last.year * 12 + last.month):
+        year, number = month // 12, month % 12 + 1
+        if number in months and year in years:
+            days = [date(year, number, day) for day in _days_in(fields[3], fields[5], year, number)]
+            for day, hour, minute in itertools.product(days, sorted(hours), sorted(minutes)):
+                if first <= day < last:
+                    yield day_minute(day) + hour * 60 + minute
 
 
-def _is_day(of_month: str, of_week: str, day: date) -> bool:
-    weeks = calendar.monthcalendar(day.year, day.month)
+@lru_cache(maxsize=20_000)
+def _days_in(of_month: str, of_week: str, year: int, month: int) -> tuple[int, ...]:
+    """The days of a month that the two fields of days match."""
+    weeks = calendar.monthcalendar(year, month)
+    days = range(1, max(weeks[-1]) + 1)
     if of_month == "L":
-        return day.day == max(weeks[-1])
+        return (days[-1],)
     if of_month != "?":
-        return day.day in _numbers(of_month, range(1, 32))
+        return tuple(day for day in days if day in _numbers(of_month, range(1, 32)))
     # `6#2` is the second Friday, `6L` the last one
     if found := re.fullmatch(r"([1-7])(?:#([1-5])|L)", of_week):
-        of_that_weekday = [number for week in weeks if (number := week[(int(found[1]) + 5) % 7])]
-        place = int(found[2]) - 1 if found[2] else -1
-        return day.day in of_that_weekday[place:][:1]
-    return day.isoweekday() % 7 + 1 in _numbers(of_week, range(1, 8), DAYS_OF_CRON)
+        of_that_weekday = [day for week in weeks if (day := week[(int(found[1]) + 5) % 7])]
+        return tuple(of_that_weekday[int(found[2]) - 1 if found[2] else -1 :][:1])
+    numbers = _numbers(of_week, range(1, 8), DAYS_OF_CRON)
+    return tuple(day for day in days if date(year, month, day).isoweekday() % 7 + 1 in numbers)
 
 
 def _numbers(field: str, allowed: range, names: tuple[str, ...] = ()) -> frozenset[int]:

@@ -133,10 +133,11 @@ def _window_time_findings(window: Window) -> Iterator[Finding]:
 def _month_day_findings(subject: str, month_day: MonthDay) -> Iterator[Finding]:
     is_on_weekday = month_day.weekday is not None or month_day.nth is not None
     if (month_day.day is not None) == is_on_weekday:
+        given = "both a day and a weekday" if is_on_weekday else "neither a day nor a weekday"
         yield conflict(
             "monthDayUnclear",
             subject,
-            f"the window has {'both a day and a weekday' if is_on_weekday else 'neither a day nor a weekday'} of the month",
+            f"the window has {given} of the month",
             "give either day=1 or day='last', or weekday='MON' and nth=1",
         )
     elif not is_on_weekday:
