@@ -139,8 +139,8 @@ def assert_held(*windows: Window) -> tuple[ScheduledAction, ...]:
 # --- days -----------------------------------------------------------------------------------------------------------
 
 MONTH_DAYS = (
-    *(MonthDay(day=day) for day in (1, 2, 15, 27, 28, 29, 30, 31, "last")),  # type: ignore[arg-type]
-    *(MonthDay(weekday=weekday, nth=nth) for weekday in DAYS for nth in (1, 2, 3, 4, "last")),  # type: ignore[arg-type]
+    *(MonthDay(day=day) for day in (1, 2, 15, 27, 28, 29, 30, 31, "last")),
+    *(MonthDay(weekday=weekday, nth=nth) for weekday in DAYS for nth in (1, 2, 3, 4, "last")),
 )
 
 
