@@ -24,6 +24,7 @@ DaySet: TypeAlias = int
 
 FIRST_DAY: Final = date(2024, 1, 1)
 _LAST_YEAR: Final = 2051
+_SHOWN_FROM: Final = date(2027, 1, 1)
 DAY_COUNT: Final = (date(_LAST_YEAR + 1, 1, 1) - FIRST_DAY).days
 EVERY_DAY: Final[DaySet] = (1 << DAY_COUNT) - 1
 # the set of each day of the week, Monday first
@@ -119,8 +120,10 @@ def number_of(day: date) -> int:
 
 
 def day_in(days: DaySet) -> date:
-    """Return a day of a set that is not empty, an early one."""
-    return date.fromordinal(FIRST_DAY.toordinal() + (days & -days).bit_length() - 1)
+    """Return a day of a set that is not empty: the first from 2027 on, so that messages have no day long ago."""
+    skipped = number_of(_SHOWN_FROM)
+    later = days >> skipped << skipped or days
+    return date.fromordinal(FIRST_DAY.toordinal() + (later & -later).bit_length() - 1)
 
 
 @lru_cache(maxsize=1)
