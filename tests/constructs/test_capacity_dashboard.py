@@ -74,6 +74,15 @@ def test_windows_stand_under_the_name() -> None:
     ]
 
 
+def test_monthly_windows_have_their_day_beside_the_name() -> None:
+    payday = Window.monthly("payday", day="last", start="06:00", end="20:00", timezone="Europe/Berlin", write_min=900)
+    stack = new_stack()
+    CapacityDashboard(stack, "Dashboard", tables=[_table(stack, windows=[payday])])
+    assert _widgets(stack)[0]["properties"]["markdown"].split("\n")[1:] == [
+        "- **payday** last day of the month 06:00 to 20:00 Europe/Berlin: write floor 900"
+    ]
+
+
 def test_scaler_shows_what_it_did_and_decided() -> None:
     stack = new_stack()
     table = _table(stack)

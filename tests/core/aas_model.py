@@ -7,6 +7,8 @@ runs on its first coming. Instants and local times are both counted in minutes f
 
 from __future__ import annotations
 
+import calendar
+import itertools
 import re
 from array import array
 from bisect import bisect_left
@@ -151,28 +153,52 @@ def _is_within(action: ScheduledAction, at: datetime) -> bool:
 @lru_cache(maxsize=20_000)
 def _matching_walls(schedule: str) -> tuple[int, ...]:
     """Every local minute that a cron schedule matches on the days looked at."""
+    return tuple(walls_of_cron(schedule, FIRST_DAY + timedelta(days=1), LAST_DAY - timedelta(days=1)))
+
+
+def walls_of_cron(schedule: str, first: date, last: date) -> Iterator[int]:
+    """Every local minute that a cron schedule matches from *first* up to, and not including, *last*."""
     fields = _CRON.fullmatch(schedule)
     assert fields is not None, f"no schedule that the service reads: {schedule!r}"
     assert [fields[3], fields[5]].count("?") == 1, f"just one of the two day fields must be '?': {schedule!r}"
     minutes, hours = _numbers(fields[1], range(60)), _numbers(fields[2], range(24))
-    days_of_month, months = _numbers(fields[3], range(1, 32)), _numbers(fields[4], range(1, 13), MONTHS_OF_CRON)
-    days_of_week, years = _numbers(fields[5], range(1, 8), DAYS_OF_CRON), _numbers(fields[6], range(1970, 2200))
-    walls = []
-    day = FIRST_DAY + timedelta(days=1)
-    while day < LAST_DAY - timedelta(days=1):
-        of_week = day.isoweekday() % 7 + 1
-        if day.day in days_of_month and day.month in months and of_week in days_of_week and day.year in years:
-            walls += [day_minute(day) + hour * 60 + minute for hour in sorted(hours) for minute in sorted(minutes)]
-        day += timedelta(days=1)
-    return tuple(walls)
+    months, years = _numbers(fields[4], range(1, 13), MONTHS_OF_CRON), _numbers(fields[6], range(1970, 2200))
+    for month in range(first.year * 12 + first.month - 1, last.year * 12 + last.month):
+        year, number = month // 12, month % 12 + 1
+        if number in months and year in years:
+            days = [date(year, number, day) for day in _days_in(fields[3], fields[5], year, number)]
+            for day, hour, minute in itertools.product(days, sorted(hours), sorted(minutes)):
+                if first <= day < last:
+                    yield day_minute(day) + hour * 60 + minute
+
+
+@lru_cache(maxsize=20_000)
+def _days_in(of_month: str, of_week: str, year: int, month: int) -> tuple[int, ...]:
+    """The days of a month that the two fields of days match."""
+    weeks = calendar.monthcalendar(year, month)
+    days = range(1, max(weeks[-1]) + 1)
+    if of_month == "L":
+        return (days[-1],)
+    if of_month != "?":
+        return tuple(day for day in days if day in _numbers(of_month, range(1, 32)))
+    # `6#2` is the second Friday, `6L` the last one
+    if found := re.fullmatch(r"([1-7])(?:#([1-5])|L)", of_week):
+        of_that_weekday = [day for week in weeks if (day := week[(int(found[1]) + 5) % 7])]
+        return tuple(of_that_weekday[int(found[2]) - 1 if found[2] else -1 :][:1])
+    numbers = _numbers(of_week, range(1, 8), DAYS_OF_CRON)
+    return tuple(day for day in days if date(year, month, day).isoweekday() % 7 + 1 in numbers)
 
 
 def _numbers(field: str, allowed: range, names: tuple[str, ...] = ()) -> frozenset[int]:
-    """The values of one cron field: `*`, `?`, numbers, names, ranges that may wrap, and lists of these."""
+    """The values of one cron field: `*`, `?`, numbers, names, ranges that may wrap, steps, and lists of these."""
     if field in ("*", "?"):
         return frozenset(allowed)
     found: set[int] = set()
     for part in field.split(","):
+        begin, is_step, step = part.partition("/")
+        if is_step:
+            found.update(range(int(begin), allowed.stop, int(step)))
+            continue
         first, _, last = part.partition("-")
         low, high = (
             allowed.start + names.index(text) if text in names else int(text) for text in (first, last or first)

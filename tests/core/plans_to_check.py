@@ -45,6 +45,11 @@ def once(name: str = "sale", **changes: Any) -> Window:
     return window(name, **{"days": None, "start": "2027-11-26T00:00", "end": "2027-11-27T00:00", **changes})
 
 
+def monthly(**changes: Any) -> Window:
+    fields = {"start": "05:00", "end": "06:30", "timezone": "Europe/Berlin", "write_min": 33}
+    return Window.monthly("payday", **{**fields, **changes})
+
+
 def with_windows(*windows: Window, **changes: Any) -> Plan:
     return plan(windows=windows, **changes)
 

@@ -10,6 +10,7 @@ import pytest
 
 from highwater.core import Bounds, Capacity, Plan, ScheduledAction, Target, Window, compile_actions
 from highwater.core.schedule.compiler import effective, recurring_action, single_action
+from highwater.core.schedule.cron_days import CronDays
 
 BOUNDS = Bounds(33, 220)
 BASE = Bounds(22, 220)
@@ -42,13 +43,15 @@ def once(start: str, end: str, write_min: int = 44) -> Window:
     ],
 )
 def test_recurring_action_tells_days_and_time(days: tuple[int, ...], name: str, schedule: str) -> None:
-    assert recurring_action(days, 307, "UTC", BOUNDS) == ScheduledAction(name, schedule, "UTC", BOUNDS)
+    assert recurring_action(CronDays(of_week=days), 307, "UTC", BOUNDS) == ScheduledAction(
+        name, schedule, "UTC", BOUNDS
+    )
 
 
 def test_recurring_action_of_a_section_names_its_start_or_else_its_end() -> None:
     first, last = datetime(2027, 3, 4, 5, 7, tzinfo=UTC), datetime(2027, 5, 6, 7, 8, tzinfo=UTC)
     names = [
-        recurring_action((0,), 307, "America/Argentina/Salta", BOUNDS, start, end).name
+        recurring_action(CronDays(of_week=(0,)), 307, "America/Argentina/Salta", BOUNDS, start, end).name
         for start, end in ((first, None), (None, last), (first, last))
     ]
     assert names == [

@@ -46,6 +46,15 @@ def test_window_adds_the_clock_hours_that_it_touches(start: str, end: str, hours
     assert charge.windows == Decimal(hours) * 1_000 * Decimal("0.00065") * 730 / 24
 
 
+def test_monthly_window_is_paid_twelve_times_a_year() -> None:
+    window = Window.monthly(
+        "load", day="last", start="05:00", end="07:30", timezone="UTC", write_min=1_100, lead=NO_LEAD
+    )
+    charge = least_charge(replace(FLAT, windows=(window,)).targets(), PRICES)
+    # three clock hours, in a year of 52 weeks
+    assert charge.windows == 12 * 3 * 1_000 * Decimal("0.00065") * 730 / (52 * 7 * 24)
+
+
 def test_windows_that_overlap_in_an_hour_are_paid_once_and_one_off_windows_not_at_all() -> None:
     windows = (
         Window.daily("low", start="05:00", end="05:20", timezone="UTC", write_min=400, lead=NO_LEAD),

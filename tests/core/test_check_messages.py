@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import time, timedelta
 from typing import Any
 
@@ -32,6 +33,7 @@ from tests.core.plans_to_check import (
     fortnights,
     hours_of_a_day,
     index,
+    monthly,
     once,
     one_off_days,
     plan,
@@ -120,6 +122,31 @@ OF_A_ONE_OFF_WINDOW: Changes = {
         "to after the clock change, or move the window [highwater:emptyWindow]",
     ),
 }
+DAY = "allowed: 1 to 31, or 'last'; write it as in day=1 or day='last' [highwater:monthDayOutOfRange]"
+NTH = (
+    "allowed: 1 to 4, or 'last'; write it as in nth=1 or nth='last'; not every month has a fifth "
+    "[highwater:monthDayOutOfRange]"
+)
+WEEKDAY = "allowed: one of MON to SUN; write it as in weekday='MON' [highwater:unparsableDays]"
+OF_A_MONTHLY_WINDOW: Changes = {
+    "day 32": ({"day": 32}, f"day: got 32, {DAY}"),
+    "day 0": ({"day": 0}, f"day: got 0, {DAY}"),
+    "day as text": ({"day": "15"}, f"day: got '15', {DAY}"),
+    "day as truth": ({"day": True}, f"day: got True, {DAY}"),
+    "first day in words": ({"day": "first"}, f"day: got 'first', {DAY}"),
+    "days of the month": ({"day": [1, 15]}, f"day: got [1, 15], {DAY}"),
+    "weekday written out": ({"weekday": "monday", "nth": 1}, f"weekday: got 'monday', {WEEKDAY}"),
+    "weekdays": ({"weekday": "MON-FRI", "nth": 1}, f"weekday: got 'MON-FRI', {WEEKDAY}"),
+    "nth without a weekday": ({"nth": 1}, f"weekday: got None, {WEEKDAY}"),
+    "weekday without an nth": ({"weekday": "MON"}, f"nth: got None, {NTH}"),
+    "fifth weekday": ({"weekday": "MON", "nth": 5}, f"nth: got 5, {NTH}"),
+    "nth in words": ({"weekday": "MON", "nth": "first"}, f"nth: got 'first', {NTH}"),
+    "start as a date": (
+        {"day": 1, "start": "2027-11-01T00:00"},
+        "start: got '2027-11-01T00:00', allowed: HH:MM from 00:00 to 23:59; write it as in '05:00' "
+        "[highwater:unparsableTime]",
+    ),
+}
 OF_READS: Changes = {
     "target known only at deploy time": (
         {"target_utilization_percent": DEPLOY_TIME},
@@ -189,6 +216,26 @@ def _rows(made: Callable[..., Plan], subject: str, changes: Changes) -> Iterator
 FINDINGS = [
     *_rows(lambda **changed: with_windows(window(**changed)), "window 'load' ", OF_A_WINDOW),
     *_rows(lambda **changed: with_windows(once(**changed)), "window 'sale' ", OF_A_ONE_OFF_WINDOW),
+    *_rows(lambda **changed: with_windows(monthly(**changed)), "window 'payday' ", OF_A_MONTHLY_WINDOW),
+    *(
+        pytest.param(
+            with_windows(monthly(**changed)),
+            f"window 'payday': the window has {given} of the month; give either day=1 or day='last', or weekday='MON' "
+            "and nth=1 [highwater:monthDayUnclear]",
+            id=case,
+        )
+        for case, changed, given in (
+            ("no day of the month", {}, "neither a day nor a weekday"),
+            ("a day and a weekday", {"day": 1, "weekday": "MON", "nth": 1}, "both a day and a weekday"),
+            ("a day and an nth", {"day": 1, "nth": 1}, "both a day and a weekday"),
+        )
+    ),
+    pytest.param(
+        with_windows(replace(monthly(day=1), days="MON")),
+        "window 'payday': the window has both days of the week and a day of the month; declare two windows "
+        "[highwater:monthDayUnclear]",
+        id="days of the week and of the month",
+    ),
     *_rows(reads, "table read ", OF_READS),
     *_rows(writes, "table write ", OF_WRITES),
     *_rows(plan, "", OF_A_PLAN),

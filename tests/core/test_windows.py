@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from highwater.core import Capacity, Plan, Window, baseline
+from highwater.core.plan.month_days import DAYS
 from highwater.core.plan.windows import (
-    DAYS,
     is_open,
     openings,
     parse_days,

@@ -39,6 +39,13 @@ _MORNINGS = Window.weekly(
     "mornings", days="MON-FRI", start="14:00", end="16:30", timezone="Asia/Kolkata", read_min=90, write_min=33
 )
 _ONCE = Window.once("once", start="2027-03-01T20:00", end="2027-03-02T08:00", timezone="UTC", write_min=210)
+# 16:30 to 03:30 UTC over midnight of the month, and 07:30 to 15:30 UTC on the second day of the sequences
+_PAYDAY = Window.monthly("payday", day="last", start="22:00", end="09:00", timezone="Asia/Kolkata", write_min=260)
+_REPORTS = Window.monthly(
+    "reports", weekday="TUE", nth=1, start="13:00", end="21:00", timezone="Asia/Kolkata", read_min=110, write_min=310
+)
+# over the nightly window, which no scheduled actions can express
+_CLOSING = Window.monthly("closing", day=2, start="04:00", end="12:00", timezone="UTC", write_min=170)
 _READ, _WRITE = (
     Capacity.autoscaled(min_capacity=7, max_capacity=900),
     Capacity.autoscaled(min_capacity=12, max_capacity=400),
@@ -80,6 +87,8 @@ DECLARATIONS: Final = {
     "nightly": Declared(),
     "higher": Declared(write=_HIGHER, windows=(_NIGHTLY, _MORNINGS)),
     "once": Declared(windows=(_NIGHTLY, _ONCE)),
+    "monthly": Declared(windows=(_NIGHTLY, _PAYDAY, _REPORTS)),
+    "held-monthly": Declared(windows=(_NIGHTLY, _CLOSING), is_scaled=True, is_held=True),
     "marked": Declared(mark=HighWaterMark.units(write=MARK_UNITS)),
     "indexed": Declared(is_indexed=True),
     "replaced": Declared(key="id"),

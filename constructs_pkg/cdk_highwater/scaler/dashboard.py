@@ -139,7 +139,7 @@ def _bounds(target: Target) -> Iterator[cloudwatch.HorizontalAnnotation]:
 
 def _line(window: Window) -> str:
     """A window as Markdown: `- **night** 23:00 to 02:00 Europe/Berlin: write floor 900`."""
-    days = "" if window.days is None else f"{window.days if isinstance(window.days, str) else ','.join(window.days)} "
+    days = f"{window.days_text} " if window.is_recurring else ""
     bounds = {
         "read floor": window.read_min,
         "write floor": window.write_min,

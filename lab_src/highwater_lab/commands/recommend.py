@@ -17,7 +17,8 @@ from rich.table import Table
 
 from highwater.core import Dimension
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
-from highwater.core.plan.windows import DAYS, parse_days
+from highwater.core.plan.month_days import DAYS
+from highwater.core.plan.windows import parse_days
 from highwater.core.scaler import ScalerSettings
 from highwater.terminal.console import open_console, say
 from highwater_lab.commands.options import (
@@ -350,7 +351,7 @@ def _print_days_hint(advised: Candidate, traffic: Traffic) -> None:
     plan = advised.plan
     if plan is None or not plan.windows or traffic.minutes >= _MINUTES_PER_WEEK:
         return
-    known = {day for window in plan.windows for day in parse_days(window.days or ())}
+    known = {day for window in plan.windows if window.days for day in parse_days(window.days)}
     days = ", ".join(DAYS[day] for day in sorted(known))
     click.echo(
         f"the windows are on {days} because the traffic has {traffic.minutes / 1440:.1f} days; give a week or more, or "

@@ -104,7 +104,7 @@ def _merged(windows: Sequence[Window]) -> tuple[Window, ...]:
     """Return the windows, those of reads and of writes at the same hours as one."""
     merged: dict[tuple[object, ...], Window] = {}
     for window in windows:
-        hours: tuple[object, ...] = (window.days, window.start, window.end, window.timezone)
+        hours: tuple[object, ...] = (window.days, window.month_day, window.start, window.end, window.timezone)
         other = merged.get(hours)
         if other is not None and (other.read_min is None) != (window.read_min is None):
             window = replace(

@@ -6,7 +6,7 @@ import json
 import keyword
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from operator import attrgetter
 from typing import Final
 
@@ -294,9 +294,19 @@ def _capacity(capacity: Capacity) -> str:
 
 
 def _window(window: Window) -> str:
+    kind, days = "weekly", [f'days="{window.days}"']
+    if window.month_day is not None:
+        kind, days = (
+            "monthly",
+            [
+                f"{name}={value}" if isinstance(value, int) else f'{name}="{value}"'
+                for name, value in asdict(window.month_day).items()
+                if value is not None
+            ],
+        )
     parts = [
         f'"{window.name}"',
-        f'days="{window.days}"',
+        *days,
         f'start="{window.start}"',
         f'end="{window.end}"',
         f'timezone="{window.timezone}"',
@@ -305,7 +315,7 @@ def _window(window: Window) -> str:
         units = getattr(window, name)
         if units is not None:
             parts.append(f"{name}={_number(units)}")
-    return f"Window.weekly({', '.join(parts)})"
+    return f"Window.{kind}({', '.join(parts)})"
 
 
 def _number(units: int) -> str:

@@ -365,18 +365,18 @@ class _Simulator:
         zone = find_zone(self.timezone)
         assert zone is not None  # noqa: S101 - `recommend` has checked the name
         windows = windows_for(find_surges(run, dimension, zone), dimension, self.timezone)
-        capped = (
+        return tuple(
             replace(w, read_min=_capped(w.read_min, ceiling), write_min=_capped(w.write_min, ceiling)) for w in windows
         )
-        return tuple(capped)
 
     def _try(self, dimension: Dimension, traffic: Traffic, choice: Choice) -> tuple[Choice, Run]:
         plan = self.plan(
             choice if dimension is Dimension.READ else None, choice if dimension is Dimension.WRITE else None
         )
-        # `check` rejects some combinations of windows; such a plan could not be deployed
-        if any(finding.severity is Severity.ERROR for finding in check(plan)):
-            plan, choice = replace(plan, windows=()), replace(choice, windows=())
+        # `check` rejects some combinations of windows, of monthly ones above all; such a plan could not be deployed
+        for windows in (tuple(w for w in choice.windows if w.month_day is None), ()):
+            if any(finding.severity is Severity.ERROR for finding in check(plan)):
+                plan, choice = replace(plan, windows=windows), replace(choice, windows=windows)
         run = self._simulate(plan, Declared.name, traffic)
         return replace(choice, cost=run.bill.per_month, throttled_units=run.throttled_units), run
 

@@ -1,14 +1,18 @@
-"""Finds surges of demand that recur at the same time of day, and windows that raise the floor for them."""
+"""Finds surges of demand that recur at the same time of day, and windows that raise the floor for them.
+
+They are on days of the week, or on a day of the month if each surge, in at least three months, is on that day.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from highwater.core import Dimension, Window
-from highwater.core.plan.windows import DAYS
+from highwater.core.plan.month_days import DAYS, LAST, LAST_OF_SHORTEST_MONTH, MOST_NTH, MonthDay
 from highwater_lab.simulation import Run
 
 # Throttled minutes at most this far apart belong to one surge
@@ -17,6 +21,8 @@ _ONE_SURGE_MINUTES = 45
 _SAME_TIME_MINUTES = 45
 _STEP_MINUTES = 5
 _MOST_WINDOWS = 6
+# Twice may be chance: two Mondays, say, that are the first of their months
+_LEAST_MONTHS = 3
 _LONGEST_MINUTES = 20 * 60
 
 
@@ -69,7 +75,7 @@ def find_surges(run: Run, dimension: Dimension, zone: ZoneInfo) -> list[Surge]:
 
 
 def windows_for(surges: list[Surge], dimension: Dimension, timezone: str) -> tuple[Window, ...]:
-    """Return at most six weekly windows for surges that recur at about the same time on at least two days.
+    """Return at most six windows for surges that recur at about the same time on at least two days.
 
     The window for the most throttled units is first. A surge of more than 20 hours gets no window.
     """
@@ -86,7 +92,7 @@ def windows_for(surges: list[Surge], dimension: Dimension, timezone: str) -> tup
 
 
 def _window(group: list[Surge], dimension: Dimension, timezone: str, number: int) -> Window | None:
-    days = sorted({surge.start.weekday() for surge in group})
+    days = {surge.start.date() for surge in group}
     start = min(_minute_of_day(surge.start) for surge in group) // _STEP_MINUTES * _STEP_MINUTES
     lengths = [
         _minute_of_day(surge.start) - start + int((surge.end - surge.start).total_seconds()) // 60 for surge in group
@@ -95,15 +101,31 @@ def _window(group: list[Surge], dimension: Dimension, timezone: str, number: int
     if length > _LONGEST_MINUTES:
         return None
     units = round_up(max(surge.units for surge in group))
-    return Window.weekly(
-        f"{dimension}-surge-{number}",
-        days=_days_text(days),
+    month_day = find_month_day(days)
+    return Window(
+        name=f"{dimension}-surge-{number}",
+        days=_days_text(sorted({day.weekday() for day in days})) if month_day is None else None,
+        month_day=month_day,
         start=_clock(start),
         end=_clock((start + length) % 1440),
         timezone=timezone,
         read_min=units if dimension is Dimension.READ else None,
         write_min=units if dimension is Dimension.WRITE else None,
     )
+
+
+def find_month_day(days: Iterable[date]) -> MonthDay | None:
+    """Return the day of the month that each of *days* is, `None` if there is none, or fewer than three months.
+
+    A number comes before the last day, and this before a weekday.
+    """
+    days = sorted(days)
+    if len({(day.year, day.month) for day in days}) < _LEAST_MONTHS:
+        return None
+    rules = [MonthDay(day=number) for number in range(1, LAST_OF_SHORTEST_MONTH + 1)]
+    rules.append(MonthDay(day=LAST))
+    rules += [MonthDay(weekday=DAYS[days[0].weekday()], nth=nth) for nth in (*range(1, MOST_NTH + 1), LAST)]
+    return next((rule for rule in rules if all(rule.of(day.year, day.month) == day for day in days)), None)
 
 
 def _minute_of_day(at: datetime) -> int:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 
 from highwater.core import Dimension, Window
-from highwater.core.plan.windows import DAYS, parse_days
+from highwater.core.plan.month_days import DAYS
+from highwater.core.plan.windows import parse_days
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import At, Cron, Expression, Rate
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetRun, TargetSetup
@@ -219,6 +220,8 @@ def _schedule_text(expression: Expression) -> str:
 
 def _window_text(window: Window) -> str:
     days = "" if window.days is None else f"{_days_text(parse_days(window.days))} "
+    if window.month_day is not None:
+        days = f"{window.month_day} "
     return ", ".join([f"{days}{window.start}-{window.end} {window.timezone}", *_bounds_of(window)])
 
 

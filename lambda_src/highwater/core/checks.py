@@ -32,8 +32,9 @@ from highwater.core.limits import (
 )
 from highwater.core.names import resource_label
 from highwater.core.plan.capacity import Capacity, is_deploy_time
+from highwater.core.plan.month_days import MonthDay, is_day, is_nth, is_weekday
 from highwater.core.plan.plan import Plan, Target, marks_of
-from highwater.core.plan.windows import Window, once_span, parse_days, parse_local, parse_time_of_day
+from highwater.core.plan.windows import Window, once_span, openings, parse_days, parse_local, parse_time_of_day
 from highwater.core.plan.zones import aware, find_zone, similar_zone
 from highwater.core.schedule.bounds import timeline
 from highwater.core.schedule.compiler import compile_actions, effective
@@ -87,6 +88,15 @@ def _window_time_findings(window: Window) -> Iterator[Finding]:
                 "MON to SUN, alone, as a range or as a list",
                 "write the days as in 'MON-FRI' or 'SAT,SUN'",
             )
+    if window.month_day is not None:
+        yield from _month_day_findings(subject, window.month_day)
+        if window.days is not None:
+            yield conflict(
+                "monthDayUnclear",
+                subject,
+                "the window has both days of the week and a day of the month",
+                "declare two windows",
+            )
     times = list(_unreadable_times(window))
     yield from times
     readable = readable and not times
@@ -118,6 +128,44 @@ def _window_time_findings(window: Window) -> Iterator[Finding]:
             f"a clock change of {window.timezone} skips the whole window, up to its end {window.end!r}",
             "move the end to after the clock change, or move the window",
         )
+
+
+def _month_day_findings(subject: str, month_day: MonthDay) -> Iterator[Finding]:
+    is_on_weekday = month_day.weekday is not None or month_day.nth is not None
+    if (month_day.day is not None) == is_on_weekday:
+        given = "both a day and a weekday" if is_on_weekday else "neither a day nor a weekday"
+        yield conflict(
+            "monthDayUnclear",
+            subject,
+            f"the window has {given} of the month",
+            "give either day=1 or day='last', or weekday='MON' and nth=1",
+        )
+    elif not is_on_weekday:
+        if not is_day(month_day.day):
+            yield error(
+                "monthDayOutOfRange",
+                f"{subject} day",
+                shown(month_day.day),
+                "1 to 31, or 'last'",
+                "write it as in day=1 or day='last'",
+            )
+    else:
+        if not is_weekday(month_day.weekday):
+            yield error(
+                "unparsableDays",
+                f"{subject} weekday",
+                shown(month_day.weekday),
+                "one of MON to SUN",
+                "write it as in weekday='MON'",
+            )
+        if not is_nth(month_day.nth):
+            yield error(
+                "monthDayOutOfRange",
+                f"{subject} nth",
+                shown(month_day.nth),
+                "1 to 4, or 'last'",
+                "write it as in nth=1 or nth='last'; not every month has a fifth",
+            )
 
 
 def _unreadable_times(window: Window) -> Iterator[Finding]:
@@ -349,8 +397,9 @@ def _quota_findings(plan: Plan, target: Target) -> Iterator[Finding]:
 
 
 # Weeks in which floors are compared and decreases counted: one in winter, one in summer. `_sample_spans` adds the days
-# of each one-off window.
+# of each one-off window, and those of a year of each monthly one.
 _SAMPLE_WEEKS = (datetime(2027, 1, 11, tzinfo=UTC), datetime(2027, 7, 12, tzinfo=UTC))
+_SAMPLE_YEAR = (datetime(2027, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC))
 
 
 def action_findings(plan: Plan, as_of: datetime | None) -> Iterator[Finding]:
@@ -465,7 +514,10 @@ def _sample_spans(plan: Plan) -> Iterator[tuple[datetime, datetime]]:
     for week in _SAMPLE_WEEKS:
         yield week, week + timedelta(days=8)
     for window in plan.all_windows():
-        if not window.is_recurring:
+        if window.month_day is not None:
+            for opens, closes in openings(window, *_SAMPLE_YEAR):
+                yield opens - timedelta(days=1), closes + timedelta(days=1)
+        elif not window.is_recurring:
             opens, closes = once_span(window)
             # the weeks in the middle of a long window are like the sample weeks
             last = min(closes, opens + timedelta(days=8))

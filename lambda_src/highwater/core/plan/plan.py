@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, TypeAlias
@@ -13,6 +13,7 @@ from highwater.core.documents import read_document
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.names import target_label
 from highwater.core.plan.capacity import Capacity, HighWaterMark, MarkRule
+from highwater.core.plan.month_days import MonthDay
 from highwater.core.plan.windows import Window, once_span
 from highwater.core.prices import ThroughputPrices, prices_or_usual
 from highwater.core.units import Dimension
@@ -253,7 +254,9 @@ def _window_document(window: Window) -> dict[str, Any]:
         "lead_minutes": window.lead // timedelta(minutes=1),
     }
     if window.days is not None:
-        document["days"] = window.days if isinstance(window.days, str) else ",".join(window.days)
+        document["days"] = window.days_text
+    if window.month_day is not None:
+        document["month_day"] = {name: value for name, value in asdict(window.month_day).items() if value is not None}
     for name in ("read_min", "write_min", "read_max", "write_max"):
         if (units := getattr(window, name)) is not None:
             document[name] = units
@@ -272,6 +275,7 @@ def _window(document: dict[str, Any]) -> Window:
         read_max=document.get("read_max"),
         write_max=document.get("write_max"),
         lead=timedelta(minutes=document["lead_minutes"]),
+        month_day=MonthDay(**document["month_day"]) if "month_day" in document else None,
     )
 
 

@@ -9,6 +9,7 @@ from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+from highwater.core.plan.month_days import DAYS, Last, MonthDay
 from highwater.core.plan.zones import (
     MINUTES_PER_DAY,
     MINUTES_PER_WEEK,
@@ -20,7 +21,6 @@ from highwater.core.plan.zones import (
 )
 from highwater.core.units import Duration, as_timedelta
 
-DAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 DEFAULT_LEAD = timedelta(minutes=5)
 _DAY = timedelta(days=1)
 _TIME = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)", re.ASCII)
@@ -30,7 +30,7 @@ _FIRST_YEAR, _LAST_YEAR = 2000, 2199
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A recurring or one-off time interval with a higher floor or ceiling; created by `weekly`, `daily` or `once`.
+    """A time interval with a higher floor or ceiling; created by `weekly`, `daily`, `monthly` or `once`.
 
     A window is open from *lead* before *start* until *end*, excluding *end*. Where windows overlap, each bound is the
     highest of the open windows and the base, so the order of declaration has no effect. A recurring window whose *end*
@@ -42,7 +42,7 @@ class Window:
 
     Attributes:
         name: The window's name in findings and reports, unique within a resource.
-        days: Days of the week on which the window starts, `None` for a one-off window.
+        days: Days of the week on which the window starts, `None` for a monthly or one-off window.
         start: Local time: `HH:MM` for a recurring window, `YYYY-MM-DDTHH:MM` for a one-off window.
         end: Local time, in the same formats. `24:00` is the end of the day.
         timezone: IANA name of the time zone of *start* and *end*.
@@ -51,6 +51,7 @@ class Window:
         read_max: Ceiling while the window is open, in read units per second, or `None`.
         write_max: Ceiling while the window is open, in write units per second, or `None`.
         lead: How long before *start* the window opens, in whole minutes from 0 to 24 hours.
+        month_day: The day of the month on which a monthly window starts, `None` for other windows.
 
     Example:
         ```python
@@ -70,6 +71,7 @@ class Window:
     read_max: int | None = None
     write_max: int | None = None
     lead: timedelta = DEFAULT_LEAD
+    month_day: MonthDay | None = None
 
     def __post_init__(self) -> None:
         # a tuple, because windows are dictionary keys and a list has no hash
@@ -135,6 +137,51 @@ class Window:
         )
 
     @classmethod
+    def monthly(
+        cls,
+        name: str,
+        *,
+        day: int | Last | None = None,
+        weekday: str | None = None,
+        nth: int | Last | None = None,
+        start: str | time,
+        end: str | time,
+        timezone: str,
+        read_min: int | None = None,
+        write_min: int | None = None,
+        read_max: int | None = None,
+        write_max: int | None = None,
+        lead: timedelta | Duration = DEFAULT_LEAD,
+    ) -> Window:
+        """Create a window on one day of each month: `day=1`, `day="last"`, or `weekday="FRI", nth="last"`.
+
+        *day* 29 to 31 means the last day in a month that has no such day. *nth* is 1 to 4, or `"last"`.
+
+        Example:
+            ```python
+            payday = Window.monthly(
+                "payday", day="last", start="06:00", end="20:00", timezone="Europe/Berlin", write_min=9_000
+            )
+            reports = Window.monthly(
+                "reports", weekday="MON", nth=1, start="08:00", end="12:00", timezone="Europe/Berlin", read_min=3_000
+            )
+            ```
+        """
+        return cls(
+            name=name,
+            days=None,
+            month_day=MonthDay(day=day, weekday=weekday, nth=nth),
+            start=_as_text(start),
+            end=_as_text(end),
+            timezone=timezone,
+            read_min=read_min,
+            write_min=write_min,
+            read_max=read_max,
+            write_max=write_max,
+            lead=as_timedelta(lead),
+        )
+
+    @classmethod
     def once(
         cls,
         name: str,
@@ -164,8 +211,15 @@ class Window:
 
     @property
     def is_recurring(self) -> bool:
-        """Whether the window opens every week."""
-        return self.days is not None
+        """Whether the window opens every week or every month."""
+        return self.days is not None or self.month_day is not None
+
+    @property
+    def days_text(self) -> str:
+        """The days on which a recurring window starts: `MON-FRI`, `last day of the month`; empty for a one-off one."""
+        if self.month_day is not None:
+            return str(self.month_day)
+        return self.days if isinstance(self.days, str) else ",".join(self.days or ())
 
     @property
     def zone(self) -> ZoneInfo:
@@ -224,17 +278,39 @@ def parse_local(text: str) -> datetime:
     return midnight + timedelta(minutes=parse_time_of_day(match[2]))
 
 
+def _span_of_day(window: Window) -> tuple[int, int]:
+    """Return when a recurring window opens and closes, in minutes from midnight of the day of its start."""
+    start, end = parse_time_of_day(window.start, is_end=False), parse_time_of_day(window.end)
+    return start - window.lead // timedelta(minutes=1), end if end > start else end + MINUTES_PER_DAY
+
+
 @lru_cache(maxsize=4096)
 def weekly_spans(window: Window) -> tuple[tuple[int, int], ...]:
-    """Return a recurring window's openings: the minute of the week at which each begins, and its length in minutes.
+    """Return a weekly window's openings: the minute of the week at which each begins, and its length in minutes.
 
     The lead is included. The minute may be negative and the interval may pass the end of the week: both wrap around.
     """
-    assert window.days is not None  # noqa: S101 - callers pass recurring windows only
-    start, end = parse_time_of_day(window.start, is_end=False), parse_time_of_day(window.end)
-    length = end - start if end > start else end - start + MINUTES_PER_DAY
-    lead = window.lead // timedelta(minutes=1)
-    return tuple((day * MINUTES_PER_DAY + start - lead, length + lead) for day in parse_days(window.days))
+    assert window.days is not None  # noqa: S101 - callers pass weekly windows only
+    opens, closes = _span_of_day(window)
+    return tuple((day * MINUTES_PER_DAY + opens, closes - opens) for day in parse_days(window.days))
+
+
+def local_openings(window: Window, low: datetime, high: datetime) -> Iterator[tuple[datetime, datetime]]:
+    """Yield each opening of a recurring window that overlaps or touches [*low*, *high*], in order; local times."""
+    opens, closes = (timedelta(minutes=minute) for minute in _span_of_day(window))
+    # an opening begins up to a day before the day of its start, and ends up to a day after
+    first, last = low.date() - 2 * _DAY, high.date() + 2 * _DAY
+    if window.month_day is not None:
+        days = window.month_day.between(first, last)
+    else:
+        of_week = parse_days(window.days or ())
+        days = (
+            first + number * _DAY for number in range((last - first).days) if (first.weekday() + number) % 7 in of_week
+        )
+    for day in days:
+        midnight = datetime.combine(day, time())
+        if midnight + closes >= low and midnight + opens <= high:
+            yield midnight + opens, midnight + closes
 
 
 @lru_cache(maxsize=4096)
@@ -256,17 +332,10 @@ def openings(window: Window, start: datetime, end: datetime) -> Iterator[tuple[d
     zone = window.zone
     # local time differs from UTC by less than a day: openings outside these limits need no costly conversion to UTC
     low, high = (aware(edge).replace(tzinfo=None) + margin for edge, margin in ((start, -_DAY), (end, _DAY)))
-    # an opening may last up to two days into the next week, and its lead may begin in the week before
-    midnight, last = _monday(low - 2 * _DAY), high + _DAY
-    while midnight < last:
-        for minute, length in weekly_spans(window):
-            opens_at = midnight + timedelta(minutes=minute)
-            closes_at = opens_at + timedelta(minutes=length)
-            if closes_at > low and opens_at < high:
-                opens, closes = instant(opens_at, zone), instant(closes_at, zone)
-                if opens < end and closes > start and opens < closes:
-                    yield opens, closes
-        midnight += 7 * _DAY
+    for opens_at, closes_at in local_openings(window, low, high):
+        opens, closes = instant(opens_at, zone), instant(closes_at, zone)
+        if opens < end and closes > start and opens < closes:
+            yield opens, closes
 
 
 def is_open(window: Window, at: datetime) -> bool:
@@ -274,19 +343,11 @@ def is_open(window: Window, at: datetime) -> bool:
     if not window.is_recurring:
         opens, closes = once_span(window)
         return opens <= at < closes
-    return covers_minute(window, minute_of_week(latest_shown(at, window.zone)))
-
-
-def covers_minute(window: Window, minute: int, shift_minutes: int = 0) -> bool:
-    """Whether a recurring window is open at *minute* of a week without clock change.
-
-    *minute* counts from Monday 00:00 in a zone that is *shift_minutes* behind the window's own.
-    """
-    return any((minute - (opens - shift_minutes)) % MINUTES_PER_WEEK < length for opens, length in weekly_spans(window))
-
-
-def _monday(at: datetime) -> datetime:
-    return datetime.combine(at.date() - timedelta(days=at.weekday()), time())
+    wall = latest_shown(at, window.zone)
+    if window.month_day is not None:
+        return any(opens <= wall < closes for opens, closes in local_openings(window, wall, wall))
+    minute = minute_of_week(wall)
+    return any((minute - opens) % MINUTES_PER_WEEK < length for opens, length in weekly_spans(window))
 
 
 def _as_text(value: str | time | datetime) -> str:

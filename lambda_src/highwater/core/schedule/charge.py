@@ -15,7 +15,9 @@ from highwater.core.units import Dimension
 _HOUR = timedelta(hours=1)
 # four weeks without a clock change in most zones: a fixed time, so that synth says the same every day
 _START = datetime(2027, 1, 4, tzinfo=UTC)
-_END = _START + timedelta(weeks=4)
+_WEEKS = 4
+# with monthly windows a year, so that each of them opens twelve times
+_WEEKS_OF_YEAR = 52
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +62,17 @@ def _above(target: Target, floor: int, prices: ThroughputPrices) -> Decimal:
     recurring = tuple(each for each in target.windows if each.window.is_recurring)
     if not recurring:
         return Decimal(0)
-    changes = timeline(replace(target, windows=recurring), _START, _END)
+    has_months = any(each.window.month_day is not None for each in recurring)
+    end = _START + timedelta(weeks=_WEEKS_OF_YEAR if has_months else _WEEKS)
+    changes = timeline(replace(target, windows=recurring), _START, end)
     highest: dict[datetime, int] = {}
-    for (at, bounds), until in zip(changes, [*(later for later, _ in changes[1:]), _END], strict=True):
+    for (at, bounds), until in zip(changes, [*(later for later, _ in changes[1:]), end], strict=True):
         hour = at.replace(minute=0, second=0, microsecond=0)
         while bounds.min > floor and hour < until:
             highest[hour] = max(highest.get(hour, floor), bounds.min)
             hour += _HOUR
     unit_hours = sum(units - floor for units in highest.values())
-    return prices.provisioned(unit_hours, target.dimension) * HOURS_PER_MONTH / int((_END - _START) / _HOUR)
+    return prices.provisioned(unit_hours, target.dimension) * HOURS_PER_MONTH / int((end - _START) / _HOUR)
 
 
 def floors_text(targets: Iterable[Target]) -> str:

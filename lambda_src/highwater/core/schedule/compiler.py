@@ -1,7 +1,7 @@
 """Compilation of windows to the scheduled actions of Application Auto Scaling (AAS).
 
-A target's windows are read as a week that repeats in local time; those without an effect are left out; what remains
-becomes actions with absolute floors and ceilings (docs/decisions/0004).
+A target's windows are read as kinds of local days that repeat (`calendars`); those without an effect are left out; what
+remains becomes actions with absolute floors and ceilings (docs/decisions/0004), on days that cron can name (0047).
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
-from itertools import product
 from zoneinfo import ZoneInfo
 
 from highwater.core.errors import PlanError
 from highwater.core.findings import Finding, conflict, error
 from highwater.core.limits import MAX_SCHEDULED_ACTIONS_PER_TARGET
 from highwater.core.plan.plan import Target, TargetWindow
-from highwater.core.plan.windows import DAYS, Window, covers_minute, once_span, openings, weekly_spans
-from highwater.core.plan.zones import MINUTES_PER_DAY, MINUTES_PER_WEEK, aware, changes, constant_shift, gaps, instant
+from highwater.core.plan.windows import Window, once_span, openings
+from highwater.core.plan.zones import aware, changes, constant_shift, instant
 from highwater.core.schedule.bounds import Bounds, bounds_at, bounds_with, timeline
+from highwater.core.schedule.calendars import Calendar, DayChange, calendars_of, changes_of, day_kinds, days_with
+from highwater.core.schedule.cron_days import CronDays, DaySet, day_in, days_of_cron, number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +47,21 @@ class ScheduledAction:
 
 
 def recurring_action(
-    days: tuple[int, ...],
+    days: CronDays,
     minute_of_day: int,
     timezone: str,
     bounds: Bounds,
     start: datetime | None = None,
     end: datetime | None = None,
 ) -> ScheduledAction:
-    """Create the action for *minute_of_day* on *days* (Monday is 0), both local to *timezone*."""
+    """Create the action for *minute_of_day* on *days*, both local to *timezone*."""
     hour, minute = divmod(minute_of_day, 60)
-    names = _days_text(days)
-    schedule = f"cron({minute} {hour} * * ? *)" if len(days) == 7 else f"cron({minute} {hour} ? * {names} *)"
-    name = f"{'daily' if len(days) == 7 else names} {hour:02}{minute:02} {_zone_text(timezone)} {_bounds_text(bounds)}"
+    name = f"{days} {hour:02}{minute:02} {_zone_text(timezone)} {_bounds_text(bounds)}"
     if start is not None:
         name += f" from {_instant_text(start)}"
     elif end is not None:
         name += f" until {_instant_text(end)}"
-    return ScheduledAction(name, schedule, timezone, bounds, start, end)
+    return ScheduledAction(name, f"cron({minute} {hour} {days.fields})", timezone, bounds, start, end)
 
 
 def single_action(at: datetime, bounds: Bounds) -> ScheduledAction:
@@ -71,18 +70,6 @@ def single_action(at: datetime, bounds: Bounds) -> ScheduledAction:
     return ScheduledAction(
         f"once {_instant_text(at)} {_bounds_text(bounds)}", f"at({at:%Y-%m-%dT%H:%M:%S})", "UTC", bounds
     )
-
-
-def _days_text(days: tuple[int, ...]) -> str:
-    """Return days in cron syntax: three or more consecutive days as a range."""
-    parts: list[str] = []
-    run: list[int] = []
-    for day in (*days, 99):
-        if run and day != run[-1] + 1:
-            parts.extend([f"{DAYS[run[0]]}-{DAYS[run[-1]]}"] if len(run) > 2 else [DAYS[d] for d in run])
-            run = []
-        run.append(day)
-    return ",".join(parts)
 
 
 def _bounds_text(bounds: Bounds) -> str:
@@ -98,10 +85,15 @@ def _zone_text(timezone: str) -> str:
     return timezone.replace("/", ".")
 
 
-# Two years stand for all: recurring windows and clock changes are rules that repeat every year
+_DAY = timedelta(days=1)
+# Two years stand for all: weekly windows and clock changes are rules that repeat every year
 _SAMPLE_YEARS = (2026, 2032)
 # Between two clock changes all weeks are alike. These days contain a whole week of openings on either side.
 _AROUND_CHANGE = timedelta(days=10)
+# With a monthly window no week is like another, until days of the week and of months repeat
+_ALL_YEARS = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2054, 1, 1, tzinfo=UTC))
+# From a month's first Monday to the next one's: bounds that change every month do so at least once in this time
+_BETWEEN_CHANGES = timedelta(days=35)
 
 
 class WindowsMeetError(Exception):
@@ -113,81 +105,64 @@ class WindowsMeetError(Exception):
         super().__init__(first.name, second.name)
 
 
+class _UnnamedDaysError(Exception):
+    """No cron schedule can name the days on which bounds must be set at a minute of the day."""
+
+    def __init__(self, calendar: Calendar, change: DayChange, days: DaySet) -> None:
+        self.calendar = calendar
+        self.change = change
+        self.days = days
+        super().__init__(calendar.timezone)
+
+
 @dataclass(frozen=True, slots=True)
-class Week:
-    """Recurring windows of zones with a constant difference.
+class _Run:
+    """When actions of a calendar run, each day at most once, and the bounds that they set.
 
     Attributes:
-        timezone: IANA name of the zone in which the week is expressed.
-        zone: The zone of that name.
-        windows: The windows, each with the minutes by which its own zone is ahead of *zone*.
+        minute: The minute of the day.
+        bounds: The bounds.
+        days: The days, one set for each action.
+        changes: The changes for which they run.
     """
 
-    timezone: str
-    zone: ZoneInfo
-    windows: tuple[tuple[TargetWindow, int], ...]
-
-    def open_at(self, minute: int) -> tuple[TargetWindow, ...]:
-        """Return the windows that are open at *minute* of a week without clock change."""
-        return tuple(w for w, shift in self.windows if covers_minute(w.window, minute % MINUTES_PER_WEEK, shift))
+    minute: int
+    bounds: Bounds
+    days: tuple[CronDays, ...]
+    changes: tuple[DayChange, ...]
 
 
-def weeks_of(target: Target) -> tuple[Week, ...]:
-    """Return the target's recurring windows, one week for each group of zones with a constant difference.
+def _runs(target: Target, open_windows: tuple[TargetWindow, ...], calendar: Calendar) -> tuple[_Run, ...]:
+    """Return the runs of a calendar's actions while *open_windows* are open too; raises `_UnnamedDaysError`.
 
-    A week is expressed in the zone of its group that is first in the alphabet.
+    An action runs on each day on which its bounds must be set at its time. If no schedule can name these days alone, it
+    also runs on days on which those bounds are in force at that time anyway.
     """
-    by_zone: dict[str, list[tuple[TargetWindow, int]]] = {}
-    recurring = [w for w in target.windows if w.window.is_recurring]
-    for target_window in sorted(recurring, key=lambda w: w.window.timezone):
-        zone = target_window.window.zone
-        for reference in by_zone:
-            shift = constant_shift(zone, ZoneInfo(reference))
-            if shift is not None:
-                by_zone[reference].append((target_window, shift // timedelta(minutes=1)))
-                break
-        else:
-            by_zone[target_window.window.timezone] = [(target_window, 0)]
-    return tuple(Week(name, ZoneInfo(name), tuple(windows)) for name, windows in by_zone.items())
+    grouped: dict[tuple[int, Bounds], list[DayChange]] = {}
+    for change in changes_of(target, open_windows, calendar):
+        grouped.setdefault((change.minute, change.bounds), []).append(change)
+    runs = []
+    for (minute, bounds), together in grouped.items():
+        needed = 0
+        for change in together:
+            needed |= change.days
+        days, unnamed = days_of_cron(needed, days_with(target, open_windows, calendar, minute, bounds))
+        if unnamed:
+            raise _UnnamedDaysError(calendar, next(each for each in together if each.days & unnamed), unnamed)
+        runs.append(_Run(minute, bounds, days, tuple(together)))
+    return tuple(runs)
 
 
-def changes_of_week(
-    target: Target, open_windows: tuple[TargetWindow, ...], week: Week
-) -> tuple[tuple[int, Bounds], ...]:
-    """Return the minutes of the week at which actions must run, each with the bounds from then on.
-
-    These are the minutes at which the bounds change, and, where a clock change may skip such a minute, the end of the
-    skipped time.
-    """
-
-    def bounds_from(minute: int) -> Bounds:
-        return bounds_with(target, (*open_windows, *week.open_at(minute)))
-
-    edges = {edge for target_window, shift in week.windows for edge in edges_of(target_window, shift)}
-    minutes = {minute for minute in edges if bounds_from(minute) != bounds_from(minute - 1)}
-    for gap in gaps(week.zone):
-        length = gap.end_minute - gap.start_minute
-        if any((minute - gap.start_minute) % MINUTES_PER_WEEK < length for minute in minutes):
-            # AAS may run an action of a skipped time late, by the length of the gap: a second action then corrects it
-            minutes |= {(gap.end_minute + delay) % MINUTES_PER_WEEK for delay in (0, length)}
-    return tuple((minute, bounds_from(minute)) for minute in sorted(minutes))
-
-
-def edges_of(target_window: TargetWindow, shift: int) -> tuple[int, ...]:
-    """Return the minutes of the week at which the window opens or closes, in a zone *shift* minutes behind its own."""
-    return tuple(
-        (minute - shift) % MINUTES_PER_WEEK
-        for opens, length in weekly_spans(target_window.window)
-        for minute in (opens, opens + length)
-    )
-
-
-def refuse_meeting_windows(target: Target, weeks: tuple[Week, ...]) -> None:
-    """Raise `WindowsMeetError` if windows of different weeks overlap or touch: their actions would reset each other."""
-    if len(weeks) < 2:
+def refuse_meeting_windows(target: Target, calendars: tuple[Calendar, ...]) -> None:
+    """Raise `WindowsMeetError` if windows of different calendars overlap or touch: their actions reset each other."""
+    if len(calendars) < 2:
         return
-    clock_changes = {at for week in weeks for at, _, _ in changes(week.zone) if at.year in _SAMPLE_YEARS}
-    spans = [span for week in weeks for span in _spans_around(target, week, clock_changes)]
+    if any(calendar.has_months for calendar in calendars):
+        stretches = [_ALL_YEARS]
+    else:
+        at_changes = {at for each in calendars for at, _, _ in changes(each.zone) if at.year in _SAMPLE_YEARS}
+        stretches = [(at - _AROUND_CHANGE, at + _AROUND_CHANGE) for at in at_changes]
+    spans = [span for calendar in calendars for span in _spans_in(target, calendar, stretches)]
     latest: dict[str, tuple[datetime, TargetWindow]] = {}
     for opens, closes, timezone, target_window in sorted(spans, key=lambda span: span[:3]):
         for other, (other_closes, other_window) in latest.items():
@@ -197,40 +172,26 @@ def refuse_meeting_windows(target: Target, weeks: tuple[Week, ...]) -> None:
             latest[timezone] = (closes, target_window)
 
 
-def _spans_around(
-    target: Target, week: Week, clock_changes: Iterable[datetime]
+def _spans_in(
+    target: Target, calendar: Calendar, stretches: Iterable[tuple[datetime, datetime]]
 ) -> Iterator[tuple[datetime, datetime, str, TargetWindow]]:
-    """Yield the openings of the week's windows around clock changes, and the runs of its actions, of length 0.
+    """Yield the openings of the calendar's windows in stretches of time, and the runs of its actions, of length 0.
 
-    The runs matter for the action at the end of a skipped hour: it runs in every week, also when no window opens then.
+    The runs matter for actions on days without a change, such as the one at the end of an hour that is skipped.
     """
-    runs = [(minute, _owner(week, minute)) for minute, _ in changes_of_week(target, (), week)]
-    for change in clock_changes:
-        start, end = change - _AROUND_CHANGE, change + _AROUND_CHANGE
-        for target_window, _ in week.windows:
+    runs = _runs(target, (), calendar)
+    for start, end in stretches:
+        for target_window, _ in calendar.windows:
             for opens, closes in openings(target_window.window, start, end):
-                yield opens, closes, week.timezone, target_window
-        first_day = start.astimezone(week.zone).date()
-        midnight = datetime.combine(first_day - timedelta(days=first_day.weekday()), time())
-        # the Monday before the first day, and those after it that the days may reach
-        for days, (minute, owner) in product((0, 7, 14, 21), runs):
-            at = instant(midnight + timedelta(days=days, minutes=minute), week.zone)
-            yield at, at, week.timezone, owner
-
-
-def _owner(week: Week, minute: int) -> TargetWindow:
-    """The window that needs the action at *minute*: it opens or closes then, or in the skipped time before."""
-    intervals = [(minute, 1)]
-    for gap in gaps(week.zone):
-        length = gap.end_minute - gap.start_minute
-        if (minute - gap.end_minute) % MINUTES_PER_WEEK in (0, length):
-            intervals.append((gap.start_minute, length))
-    return next(
-        target_window
-        for first, length in intervals
-        for target_window, shift in week.windows
-        if any((edge - first) % MINUTES_PER_WEEK < length for edge in edges_of(target_window, shift))
-    )
+                yield opens, closes, calendar.timezone, target_window
+        day, last = start.date() - _DAY, end.date() + _DAY
+        while day <= last:
+            for run in runs:
+                if any(days.has(day) for days in run.days):
+                    at = instant(datetime.combine(day, time()) + timedelta(minutes=run.minute), calendar.zone)
+                    owners = [change.owner for change in run.changes if change.days >> number_of(day) & 1]
+                    yield at, at, calendar.timezone, (owners or [run.changes[0].owner])[0]
+            day += _DAY
 
 
 def effective(target: Target) -> Target:
@@ -268,16 +229,12 @@ def _is_hidden(target: Target, target_window: TargetWindow, others: tuple[Target
         for w in others
         if w.window.is_recurring and (shift := constant_shift(w.window.zone, window.zone)) is not None
     ]
-    with_window = [*comparable, (target_window, 0)]
-    minutes = {edge for w, shift in with_window for edge in edges_of(w, shift)}
     return all(
-        _bounds_of_minute(target, comparable, minute) == _bounds_of_minute(target, with_window, minute)
-        for minute in minutes
+        bounds_with(target, tuple(w for w in kind.open_at(minute) if w != target_window))
+        == bounds_with(target, kind.open_at(minute))
+        for kind in day_kinds((*comparable, (target_window, 0)))
+        for minute in kind.edges
     )
-
-
-def _bounds_of_minute(target: Target, windows: list[tuple[TargetWindow, int]], minute: int) -> Bounds:
-    return bounds_with(target, tuple(w for w, shift in windows if covers_minute(w.window, minute, shift)))
 
 
 # AAS may run an action some seconds late. A recurring action ends this long before the next section starts, so that a
@@ -302,8 +259,8 @@ def compile_actions(target: Target, as_of: datetime | None = None) -> tuple[Sche
         as_of: Omit actions for the time before this instant. By default, nothing is omitted.
 
     Raises:
-        PlanError: Windows of zones with different clock changes overlap or touch, or the target needs more than 200
-            actions.
+        PlanError: Windows of zones with different clock changes overlap or touch, no schedule can name the days of a
+            change, or the target needs more than 200 actions.
     """
     try:
         # without the index name, so that indexes that follow their table share its cache entry
@@ -312,6 +269,8 @@ def compile_actions(target: Target, as_of: datetime | None = None) -> tuple[Sche
         raise PlanError((_inexpressible(target, meeting),)) from None
     except _TooManyActionsError as many:
         raise PlanError((_too_many(target, many.count),)) from None
+    except _UnnamedDaysError as unnamed:
+        raise PlanError((_unnamed(target, unnamed),)) from None
 
 
 class _TooManyActionsError(Exception):
@@ -327,14 +286,14 @@ def _compiled(target: Target, as_of: datetime | None) -> tuple[ScheduledAction, 
     target = effective(target)
     if not target.windows:
         return ()
-    weeks = weeks_of(target)
-    refuse_meeting_windows(target, weeks)
+    calendars = calendars_of(target)
+    refuse_meeting_windows(target, calendars)
     actions: dict[str, ScheduledAction] = {}
     for section in _sections(target, as_of):
         if section.start is not None:
             action = single_action(section.start, bounds_at(target, section.start))
             actions[action.name] = action
-        for action in _section_actions(target, section, weeks, as_of):
+        for action in _section_actions(target, section, calendars, as_of):
             actions[action.name] = action
     if len(actions) > MAX_SCHEDULED_ACTIONS_PER_TARGET:
         raise _TooManyActionsError(len(actions))
@@ -364,60 +323,63 @@ def _bounds_of_section(target: Target, section: _Section) -> Bounds:
 
 
 def _section_actions(
-    target: Target, section: _Section, weeks: tuple[Week, ...], as_of: datetime | None
+    target: Target, section: _Section, calendars: tuple[Calendar, ...], as_of: datetime | None
 ) -> tuple[ScheduledAction, ...]:
-    recurring = tuple(action for week in weeks for action in _week_actions(target, section, week, as_of))
-    if section.start is None and weeks and not any(changes_of_week(target, section.open_windows, w) for w in weeks):
-        recurring = _steady_actions(target, section, weeks)
+    runs = [(calendar, run) for calendar in calendars for run in _runs(target, section.open_windows, calendar)]
+    recurring = tuple(
+        action
+        for calendar, run in runs
+        for action in _actions_of(section, calendar.timezone, calendar.zone, run, as_of)
+    )
+    if section.start is None and calendars and not runs:
+        recurring = _steady_actions(target, section, calendars)
     if section.start is None or section.end is None:
         return recurring
-    if recurring and section.end - section.start > timedelta(weeks=len(recurring) + 1):
-        return recurring  # each week has at least one change, so single actions would be more
+    if recurring and section.end - section.start > _BETWEEN_CHANGES * (len(recurring) + 1):
+        return recurring  # single actions would be more
     changes = timeline(target, section.start, section.end)[1:]
     if len(changes) <= len(recurring):
         return tuple(single_action(at, bounds) for at, bounds in changes)
     return recurring
 
 
-def _steady_actions(target: Target, section: _Section, weeks: tuple[Week, ...]) -> tuple[ScheduledAction, ...]:
+def _steady_actions(target: Target, section: _Section, calendars: tuple[Calendar, ...]) -> tuple[ScheduledAction, ...]:
     """A daily action for bounds that never change but differ from the base, which otherwise no action would set."""
-    bounds = bounds_with(target, (*section.open_windows, *(w for week in weeks for w in week.open_at(0))))
+    always = tuple(w for calendar in calendars for w in day_kinds(calendar.windows)[0].open_at(0))
+    bounds = bounds_with(target, (*section.open_windows, *always))
     end = None if section.end is None else section.end - _BEFORE_SECTION_END
-    return (recurring_action(tuple(range(7)), 0, "UTC", bounds, None, end),)
+    return (recurring_action(CronDays(of_week=tuple(range(7))), 0, "UTC", bounds, None, end),)
 
 
-def _week_actions(target: Target, section: _Section, week: Week, as_of: datetime | None) -> tuple[ScheduledAction, ...]:
-    days_of: dict[tuple[int, Bounds], list[int]] = {}
-    for minute, bounds in changes_of_week(target, section.open_windows, week):
-        day, minute_of_day = divmod(minute, MINUTES_PER_DAY)
-        days_of.setdefault((minute_of_day, bounds), []).append(day)
-    actions = []
-    for (minute_of_day, bounds), days in days_of.items():
+def _actions_of(
+    section: _Section, timezone: str, zone: ZoneInfo, run: _Run, as_of: datetime | None
+) -> Iterator[ScheduledAction]:
+    for days in run.days:
         start = end = None
         if section.start is not None:
-            start = _first_run(days, minute_of_day, week.zone, section.start)
+            start = _first_run(days, run.minute, zone, section.start)
         if section.end is not None:
             end = section.end - _BEFORE_SECTION_END
-            if (start or _first_run(days, minute_of_day, week.zone, as_of or _LONG_AGO)) >= end:
+            if (start or _first_run(days, run.minute, zone, as_of or _LONG_AGO)) >= end:
                 continue
-        actions.append(recurring_action(tuple(sorted(days)), minute_of_day, week.timezone, bounds, start, end))
-    return tuple(actions)
+        yield recurring_action(days, run.minute, timezone, run.bounds, start, end)
 
 
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
-def _first_run(days: list[int], minute_of_day: int, zone: ZoneInfo, after: datetime) -> datetime:
+def _first_run(days: CronDays, minute_of_day: int, zone: ZoneInfo, after: datetime) -> datetime:
     """The first instant after *after* at which the schedule runs, in UTC, without days that skip the time of day."""
     # no zone is behind UTC by more than a day
-    day = after.date() - timedelta(days=1)
+    day = after.date() - _DAY
     while True:
-        wall = datetime.combine(day, time()) + timedelta(minutes=minute_of_day)
-        at = instant(wall, zone)
-        # the schedule does not run at a local time that the clock change skips
-        if day.weekday() in days and at > after and at.astimezone(zone).replace(tzinfo=None) == wall:
-            return at
-        day += timedelta(days=1)
+        if days.has(day):
+            wall = datetime.combine(day, time()) + timedelta(minutes=minute_of_day)
+            at = instant(wall, zone)
+            # the schedule does not run at a local time that the clock change skips
+            if at > after and at.astimezone(zone).replace(tzinfo=None) == wall:
+                return at
+        day += _DAY
 
 
 def _inexpressible(target: Target, meeting: WindowsMeetError) -> Finding:
@@ -428,6 +390,20 @@ def _inexpressible(target: Target, meeting: WindowsMeetError) -> Finding:
         f"the windows overlap or touch, but the clock changes of {first.timezone} and {second.timezone} differ, and a "
         "scheduled action has a single time zone",
         "give both windows the same timezone, or leave time between them",
+    )
+
+
+def _unnamed(target: Target, unnamed: _UnnamedDaysError) -> Finding:
+    change, day = unnamed.change, day_in(unnamed.days)
+    names = [w.window.name for w, _ in unnamed.calendar.windows if w.window.month_day is not None or w == change.owner]
+    return conflict(
+        "daysNotInCron",
+        f"{'windows' if len(names) > 1 else 'window'} {', '.join(map(repr, names))} of {target.label}",
+        f"at {change.minute // 60:02}:{change.minute % 60:02} {unnamed.calendar.timezone} on {day} and other days an "
+        f"action has to set min {change.bounds.min} and max {change.bounds.max}, and no cron schedule of Application "
+        "Auto Scaling names these days without others",
+        "let a window on a weekday of the month open, lead included, on the day of its start, and leave time between a "
+        "monthly window and others",
     )
 
 
