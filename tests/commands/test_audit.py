@@ -114,7 +114,14 @@ def test_just_the_planted_faults_are_found(audit: Command, tmp_path: Path) -> No
     before = {row["table"]: float(row["throttled_before"]) for row in rows}
     # 900 in each minute of half a day
     assert before["starved"] == pytest.approx(900 * 720 * 365 / 12, rel=0.01)
+    (_, three_years) = document["commitments"]["offers"]
+    (reserved,) = three_years["reserved"]
+    assert (reserved["upfront_usd"], reserved["hour_usd"]) == pytest.approx(
+        (reserved["units"] / 100 * 180, reserved["units"] / 100 * 0.0081)
+    )
+    assert document["commitments"]["list_month_usd"] < sum(table["cost_usd"] for table in document["tables"])
     page = (tmp_path / "audit.html").read_text()
+    assert "<pre>Commitments for these tables after their best change, " in page
     assert all(f"<td>{ACCOUNT}/us-east-1/{name}</td>" in page for name in FAULTS)
     assert "<script" not in page
 
@@ -133,6 +140,7 @@ def test_audit_goes_on_where_it_was(audit: Command, tmp_path: Path) -> None:
     )
     again, before = json.loads(done.stdout), json.loads(first.stdout)
     assert (again["tables"], again["until"]) == (before["tables"], before["until"])
+    assert again["commitments"] == before["commitments"]
     assert again["calls"]["GetMetricData"] == 4
     done = audit("audit", "--days", "3", "--least-gain", "25", "--yes", "--out", "kept")
     assert done.stderr == (
@@ -202,8 +210,18 @@ def test_young_tables_are_not_judged(audit: Command) -> None:
 
 def test_lines_of_the_terminal_have_dollars_and_throttles_and_point_to_compute_optimizer(audit: Command) -> None:
     done = audit("audit", "--days", "2", "--yes")
-    *findings, idle, total = done.stdout.splitlines()
-    assert len(findings) == len(FAULTS)
+    *lines, idle, total = done.stdout.splitlines()
+    findings, commitments = lines[: len(FAULTS)], lines[len(FAULTS) :]
+    assert all(line.startswith(f"{ACCOUNT}/us-east-1/") for line in findings)
+    # 1,500 / 100 * 150 USD, and 0.0128 an hour for each hundred
+    assert commitments[:5] == [
+        "Commitments for these tables after their best change, 809 USD a month at list",
+        "prices, if every hour of a term is like one of these 47 (2.0 days):",
+        "reserved for one year:",
+        "  1,500 write units in us-east-1: 2,250 USD once, 0.1920 an hour",
+        "    saves 348 USD a month; saves 169 if usage falls by a third",
+    ]
+    assert all(len(line) <= 80 for line in commitments)
     assert idle == (
         "2 tables had no requests in 2 days: AWS Compute Optimizer names idle tables, if it is enabled; its "
         "recommendations were not read"

@@ -35,6 +35,7 @@ from highwater_lab.commands.options import Finite, Misuse, check_places, misuse_
 from highwater_lab.commands.traffic_source import asked_of_cloudwatch, open_session, telling_of
 from highwater_lab.files import replace_file
 from highwater_lab.report.audit import Audit, audit_csv, audit_document, audit_lines, audit_page
+from highwater_lab.services.commitments import CommitmentAdvice, HourlyUsage, advise
 from highwater_lab.services.prices import Commitments, PriceError, Prices, load_prices
 from highwater_lab.traffic import Usage, fetch_usage
 
@@ -103,7 +104,8 @@ def audit_command(
 
     Reads only. Lists the tables first, says how many metrics it will request from CloudWatch and what they cost, and
     asks before it does. Each finding has its dollars a month, its throttles before and after, and in HTML, CSV and JSON
-    the code of the change. With --out, an audit that was interrupted goes on where it was.
+    the code of the change; then it says which commitments are worth it. With --out, an audit that was interrupted goes
+    on where it was.
 
     \b
     highwater audit --all-regions --price-only
@@ -298,6 +300,7 @@ class _Audit:
                     progress(done, len(self.tables))
         return Audit(
             judgements=tuple(self.judged[table.label] for table, _ in self.tables),
+            commitments=self._commitments(),
             until=self.until,
             days=self.question.days,
             refused=self.refused,
@@ -339,6 +342,17 @@ class _Audit:
             usage = fetch_usage(clients.cloudwatch, table.name, table.streams, days=self.question.days, now=self.until)
         self.folder.keep_usage(table, usage)
         return usage
+
+    def _commitments(self) -> CommitmentAdvice:
+        usages = [
+            HourlyUsage.of_capacity(
+                judged.capacity, self.prices[judged.region], is_infrequent_access=judged.is_infrequent_access
+            )
+            for judged in self.judged.values()
+            if judged.capacity is not None
+        ]
+        held = Commitments(has_savings_plan=self.question.has_savings_plan)
+        return advise(usages, self.prices.__getitem__, held, least_gain=self.question.least_gain)
 
     def _idle(self) -> dict[str, float] | None:
         """Return what Compute Optimizer says of idle tables; `None` if it says nothing in a region that has some."""

@@ -12,8 +12,12 @@ from typing import Any
 
 from highwater_lab.audit import AuditFinding, Judgement
 from highwater_lab.report.app import usd
+from highwater_lab.report.commitments import commitment_document, commitment_lines
+from highwater_lab.services.commitments import CommitmentAdvice
 
 _COLUMNS = ("account", "region", "table", "kind", "gain_usd", "throttled_before", "throttled_after", "what", "code")
+# the findings come first: what is committed to cannot be given back
+_OF_WHAT = "these tables after their best change"
 _POINTER = "AWS Compute Optimizer names idle tables, if it is enabled; its recommendations were not read"
 _HEAD = """\
 <!doctype html>
@@ -42,6 +46,7 @@ class Audit:
 
     Attributes:
         judgements: What is known of each table.
+        commitments: Which commitments are worth it for the capacity of all tables after the best change of each.
         until: The time up to which traffic was read.
         days: The days before.
         refused: The accounts and regions that were not read, with the reason.
@@ -53,6 +58,7 @@ class Audit:
     """
 
     judgements: tuple[Judgement, ...]
+    commitments: CommitmentAdvice
     until: datetime
     days: int
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -74,9 +80,10 @@ class Audit:
 
 
 def audit_lines(audit: Audit) -> Iterator[str]:
-    """Yield a line for each finding, for what was not judged, and for the sums."""
+    """Yield a line for each finding, for commitments, for what was not judged, and for the sums."""
     for judgement, finding in audit.findings:
         yield f"{judgement.label}: {_sentence(finding)}"
+    yield from _commitments(audit)
     yield from _notes(audit)
     yield _sum(audit)
 
@@ -89,6 +96,11 @@ def _sentence(finding: AuditFinding) -> str:
     money = f"saves {usd(gain)}" if gain >= 0 else f"costs {usd(-gain)} more"
     before, after = finding.throttled_before, finding.throttled_after
     return f"{said}; {money} USD a month, throttled {before:,.0f} -> {after:,.0f} a month"
+
+
+def _commitments(audit: Audit) -> Iterator[str]:
+    if any(judgement.capacity is not None for judgement in audit.judgements):
+        yield from commitment_lines(audit.commitments, _OF_WHAT)
 
 
 def _notes(audit: Audit) -> Iterator[str]:
@@ -123,7 +135,7 @@ def audit_csv(audit: Audit) -> str:
     rows = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
     rows.writeheader()
     for judgement, finding in audit.findings:
-        rows.writerow({**asdict(judgement), **asdict(finding), "kind": str(finding.kind)})
+        rows.writerow({**judgement.document(), **asdict(finding), "kind": str(finding.kind)})
     return text.getvalue()
 
 
@@ -133,7 +145,8 @@ def audit_document(audit: Audit) -> dict[str, Any]:
         "until": audit.until.isoformat(),
         "days": audit.days,
         "gain_usd": round(audit.gain_usd, 2),
-        "tables": [asdict(judgement) for judgement in audit.judgements],
+        "tables": [judgement.document() for judgement in audit.judgements],
+        "commitments": commitment_document(audit.commitments),
         "refused": dict(audit.refused),
         "idle_by_compute_optimizer": None if audit.idle is None else dict(audit.idle),
         "calls": dict(audit.calls),
@@ -155,5 +168,12 @@ def audit_page(audit: Audit) -> str:
         cells = "".join(f"<td class='number'>{each}</td>" for each in numbers)
         name, what = html.escape(judgement.label), html.escape(finding.what)
         lines.append(f"<tr><td>{name}</td><td>{finding.kind}</td>{cells}<td>{what}{code}</td></tr>")
-    lines += ["</tbody></table>", "<ul>", *(f"<li>{html.escape(note)}</li>" for note in _notes(audit)), "</ul>"]
+    commitments = "\n".join(_commitments(audit))
+    lines += [
+        "</tbody></table>",
+        f"<pre>{html.escape(commitments)}</pre>",
+        "<ul>",
+        *(f"<li>{html.escape(note)}</li>" for note in _notes(audit)),
+        "</ul>",
+    ]
     return "\n".join([*lines, "</body>", "</html>", ""])
