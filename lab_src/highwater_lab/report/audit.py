@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import html
 import io
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
 from highwater_lab.audit import AuditFinding, Judgement
+from highwater_lab.audit.deviations import DeviationKind, PlacedDeviation
 from highwater_lab.report.app import usd
 from highwater_lab.report.commitments import commitment_document, commitment_lines
 from highwater_lab.services.commitments import CommitmentAdvice
@@ -49,7 +51,9 @@ class Audit:
         commitments: Which commitments are worth it for the capacity of all tables after the best change of each.
         until: The time up to which traffic was read.
         days: The days before.
+        deviations: What is left over or differs in the accounts and regions, in the order of worth.
         refused: The accounts and regions that were not read, with the reason.
+        unchecked: Why a part of the leftovers and the drift could not be read, by account and region.
         idle: What Compute Optimizer says of tables, by account, region and name, in USD a month; `None` if it could not
             be read.
         calls: The requests to AWS that were sent, by operation; repeated ones count again.
@@ -61,7 +65,9 @@ class Audit:
     commitments: CommitmentAdvice
     until: datetime
     days: int
+    deviations: tuple[PlacedDeviation, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
+    unchecked: tuple[str, ...] = ()
     idle: Mapping[str, float] | None = None
     calls: Mapping[str, int] = field(default_factory=dict)
     metrics: int = 0
@@ -74,15 +80,23 @@ class Audit:
         return sorted(every, key=lambda pair: (-pair[1].gain_usd, pair[0].label))
 
     @property
+    def deviations_usd(self) -> float:
+        """What everything costs that is left over or differs, in USD a month."""
+        return sum(each.deviation.usd_month for each in self.deviations)
+
+    @property
     def gain_usd(self) -> float:
         """What the best change of every table saves together, in USD a month."""
         return sum(judgement.gain_usd for judgement in self.judgements)
 
 
 def audit_lines(audit: Audit) -> Iterator[str]:
-    """Yield a line for each finding, for commitments, for what was not judged, and for the sums."""
+    """Yield a line for each finding and deviation, for commitments, for what was not judged, and for the sums."""
     for judgement, finding in audit.findings:
         yield f"{judgement.label}: {_sentence(finding)}"
+    for each in audit.deviations:
+        throttles = ", may throttle" if each.deviation.can_throttle else ""
+        yield f"{each.place}: {each.deviation.kind}: {each.deviation.text}{throttles}; fix: {each.deviation.command}"
     yield from _commitments(audit)
     yield from _notes(audit)
     yield _sum(audit)
@@ -109,6 +123,7 @@ def _notes(audit: Audit) -> Iterator[str]:
             yield f"{judgement.label}: not judged: {judgement.problem}"
     for place, reason in audit.refused.items():
         yield f"{place}: not read: {reason}"
+    yield from audit.unchecked
     idle = [judgement.label for judgement in audit.judgements if judgement.is_idle]
     if not idle:
         return
@@ -122,7 +137,12 @@ def _notes(audit: Audit) -> Iterator[str]:
 def _sum(audit: Audit) -> str:
     tables = len([judgement for judgement in audit.judgements if not judgement.problem])
     findings = _count(len(audit.findings), "finding")
-    return f"{_count(tables, 'table')} judged, {findings}, {usd(audit.gain_usd)} USD a month to be saved"
+    said = f"{_count(tables, 'table')} judged, {findings}, {usd(audit.gain_usd)} USD a month to be saved"
+    if not audit.deviations:
+        return said
+    kinds = Counter(each.deviation.kind for each in audit.deviations)
+    left, drifts = _count(kinds[DeviationKind.LEFTOVER], "leftover"), _count(kinds[DeviationKind.DRIFT], "drift")
+    return f"{said}; {left} and {drifts}, {usd(audit.deviations_usd)} USD a month"
 
 
 def _count(number: int, noun: str) -> str:
@@ -130,12 +150,16 @@ def _count(number: int, noun: str) -> str:
 
 
 def audit_csv(audit: Audit) -> str:
-    """Return the findings as CSV, a row each, with the code of the change."""
+    """Return the findings as CSV, a row each, with the code of the change; then what is left over or differs."""
     text = io.StringIO()
     rows = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
     rows.writeheader()
     for judgement, finding in audit.findings:
         rows.writerow({**judgement.document(), **asdict(finding), "kind": str(finding.kind)})
+    for each in audit.deviations:
+        of_place = {"account": each.account, "region": each.region, "kind": str(each.deviation.kind)}
+        told = {"gain_usd": round(each.deviation.usd_month, 2), "what": each.deviation.text}
+        rows.writerow({**of_place, **told, "code": each.deviation.command})
     return text.getvalue()
 
 
@@ -146,7 +170,10 @@ def audit_document(audit: Audit) -> dict[str, Any]:
         "days": audit.days,
         "gain_usd": round(audit.gain_usd, 2),
         "tables": [judgement.document() for judgement in audit.judgements],
+        "deviations": [each.document() for each in audit.deviations],
+        "deviations_usd": round(audit.deviations_usd, 2),
         "commitments": commitment_document(audit.commitments),
+        "unchecked": list(audit.unchecked),
         "refused": dict(audit.refused),
         "idle_by_compute_optimizer": None if audit.idle is None else dict(audit.idle),
         "calls": dict(audit.calls),
@@ -169,11 +196,26 @@ def audit_page(audit: Audit) -> str:
         name, what = html.escape(judgement.label), html.escape(finding.what)
         lines.append(f"<tr><td>{name}</td><td>{finding.kind}</td>{cells}<td>{what}{code}</td></tr>")
     commitments = "\n".join(_commitments(audit))
+    lines.append("</tbody></table>")
+    if audit.deviations:
+        lines.append("<h2>Left over, or otherwise than declared</h2>")
+        lines.append("<table><thead><tr><th>place</th><th>kind</th><th>USD a month</th><th>what</th></tr></thead>")
+        lines.append("<tbody>")
+        lines += [_deviation_row(each) for each in audit.deviations]
+        lines.append("</tbody></table>")
     lines += [
-        "</tbody></table>",
         f"<pre>{html.escape(commitments)}</pre>",
         "<ul>",
         *(f"<li>{html.escape(note)}</li>" for note in _notes(audit)),
         "</ul>",
     ]
     return "\n".join([*lines, "</body>", "</html>", ""])
+
+
+def _deviation_row(each: PlacedDeviation) -> str:
+    deviation = each.deviation
+    what, command = html.escape(deviation.text), html.escape(deviation.command)
+    return (
+        f"<tr><td>{html.escape(each.place)}</td><td>{deviation.kind}</td>"
+        f"<td class='number'>{deviation.usd_month:,.2f}</td><td>{what}<pre>{command}</pre></td></tr>"
+    )
