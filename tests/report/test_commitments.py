@@ -10,7 +10,7 @@ from highwater_lab.services.commitments import (
     CommitmentAdvice,
     CommitmentOffer,
     CurvePoint,
-    Reservation,
+    ReservedUnits,
     SavingsPlan,
 )
 
@@ -23,7 +23,7 @@ PLAN = SavingsPlan(
         for size, saved in (("0.418", "54.9"), ("1.254", "164.7"), ("2.090", "-210.5"))
     ),
 )
-RESERVED = Reservation(
+RESERVED = ReservedUnits(
     region="ap-southeast-2",
     dimension=Dimension.READ,
     years=3,

@@ -28,6 +28,7 @@ from highwater_lab.audit import (
     RegionClients,
     judge,
     list_tables,
+    read_data,
     read_idle,
     read_tables,
 )
@@ -35,10 +36,11 @@ from highwater_lab.audit.account import WORKERS
 from highwater_lab.audit.deviations import PlacedDeviation
 from highwater_lab.commands.options import Finite, Misuse, check_places, misuse_of_errors, progress_bar, timezone_option
 from highwater_lab.commands.traffic_source import asked_of_cloudwatch, open_session, telling_of
-from highwater_lab.doctor import CheckedPlace, Result, State, run_checks
+from highwater_lab.doctor import CheckedPlace, Result, State, run_checks, unread
 from highwater_lab.files import replace_file
 from highwater_lab.report.audit import Audit, audit_csv, audit_document, audit_lines, audit_page
 from highwater_lab.services.commitments import CommitmentAdvice, HourlyUsage, advise
+from highwater_lab.services.data_costs import DataCosts, TableData, data_costs
 from highwater_lab.services.prices import Commitments, PriceError, Prices, load_prices
 from highwater_lab.traffic import Usage, fetch_usage
 
@@ -313,11 +315,13 @@ class _Audit:
                     self.judged[judgement.label] = judgement
                     progress(done, len(self.tables))
         deviations, unchecked = self._deviations()
+        data = self._data(unchecked)
         return Audit(
             judgements=tuple(self.judged[table.label] for table, _ in self.tables),
             commitments=self._commitments(),
             deviations=tuple(sorted(deviations, key=lambda each: each.deviation.rank)),
             unchecked=tuple(unchecked),
+            data=data,
             until=self.until,
             days=self.question.days,
             refused=self.refused,
@@ -381,6 +385,24 @@ class _Audit:
             return opened.account, opened.region, list(run_checks(opened, _CHECKS))
         finally:
             opened.close()
+
+    def _data(self, unchecked: list[str]) -> DataCosts:
+        """Return what the data of all tables costs; why it is not known of a place is added to *unchecked*."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        places: dict[str, tuple[RegionClients, list[LiveTable]]] = {}
+        for table, clients in self.tables:
+            places.setdefault(f"{table.account}/{table.region}", (clients, []))[1].append(table)
+        data: list[TableData] = []
+        for place, (clients, tables) in places.items():
+            if tables[0].region not in self.prices and (problem := self._load_prices(tables[0].region)):
+                unchecked.append(f"{place}: {problem}")
+                continue
+            try:
+                data += read_data(clients, tables)
+            except (BotoCoreError, ClientError) as error:
+                unchecked.append(f"{place}: {unread('storage and backups', error).text}")
+        return data_costs(data, self.prices.__getitem__)
 
     def _commitments(self) -> CommitmentAdvice:
         usages = [

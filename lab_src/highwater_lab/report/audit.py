@@ -16,6 +16,7 @@ from highwater_lab.audit.deviations import DeviationKind, PlacedDeviation
 from highwater_lab.report.app import usd
 from highwater_lab.report.commitments import commitment_document, commitment_lines
 from highwater_lab.services.commitments import CommitmentAdvice
+from highwater_lab.services.data_costs import DataCosts
 
 _COLUMNS = ("account", "region", "table", "kind", "gain_usd", "throttled_before", "throttled_after", "what", "code")
 # the findings come first: what is committed to cannot be given back
@@ -53,7 +54,8 @@ class Audit:
         days: The days before.
         deviations: What is left over or differs in the accounts and regions, in the order of worth.
         refused: The accounts and regions that were not read, with the reason.
-        unchecked: Why a part of the leftovers and the drift could not be read, by account and region.
+        unchecked: Why a part of the leftovers, the drift and the data could not be read, by account and region.
+        data: What the data of all tables costs.
         idle: What Compute Optimizer says of tables, by account, region and name, in USD a month; `None` if it could not
             be read.
         calls: The requests to AWS that were sent, by operation; repeated ones count again.
@@ -68,6 +70,7 @@ class Audit:
     deviations: tuple[PlacedDeviation, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
     unchecked: tuple[str, ...] = ()
+    data: DataCosts = field(default_factory=DataCosts)
     idle: Mapping[str, float] | None = None
     calls: Mapping[str, int] = field(default_factory=dict)
     metrics: int = 0
@@ -78,6 +81,11 @@ class Audit:
         """All findings with their tables, the most dollars first."""
         every = [(judgement, finding) for judgement in self.judgements for finding in judgement.findings]
         return sorted(every, key=lambda pair: (-pair[1].gain_usd, pair[0].label))
+
+    @property
+    def capacity_usd(self) -> float:
+        """What the capacity of all judged tables costs now, in USD a month."""
+        return sum(judgement.cost_usd or 0.0 for judgement in self.judgements)
 
     @property
     def deviations_usd(self) -> float:
@@ -99,6 +107,7 @@ def audit_lines(audit: Audit) -> Iterator[str]:
         yield f"{each.place}: {each.deviation.kind}: {each.deviation.text}{throttles}; fix: {each.deviation.command}"
     yield from _commitments(audit)
     yield from _notes(audit)
+    yield from _costs(audit)
     yield _sum(audit)
 
 
@@ -132,6 +141,30 @@ def _notes(audit: Audit) -> Iterator[str]:
         named = {label: audit.idle[label] for label in idle if label in audit.idle}
         told = f"AWS Compute Optimizer names {len(named)} of them idle, with savings of {usd(sum(named.values()))} USD"
     yield f"{_count(len(idle), 'table')} had no requests in {audit.days} days: {told}"
+
+
+def _costs(audit: Audit) -> Iterator[str]:
+    """Yield what everything costs now, and what of that is not simulated."""
+    judged, data = sum(judgement.cost_usd is not None for judgement in audit.judgements), audit.data
+    if not judged and data.usd_month < 0.005:
+        return
+    parts = (
+        ("storage", data.storage_gb, data.storage_usd),
+        ("point-in-time recovery", data.recovery_gb, data.recovery_usd),
+        ("on-demand backups", data.backup_gb, data.backup_usd),
+    )
+    told = ", ".join(f"{what} {usd(cost)} ({size:,.1f} GB)" for what, size, cost in parts)
+    yield (
+        f"cost now: {usd(audit.capacity_usd + data.usd_month)} USD a month: capacity of {_count(judged, 'table')} "
+        f"{usd(audit.capacity_usd)}; not simulated: {told}"
+    )
+    if data.streams:
+        yield (
+            f"not in it: reads of {_count(data.streams, 'stream')}, {data.stream_read_million:.2f} USD a million but "
+            "by Lambda functions and global tables, which read for nothing"
+        )
+    if data.unpriced:
+        yield f"not in it: storage and backups in {', '.join(data.unpriced)}, as the file of prices lacks them"
 
 
 def _sum(audit: Audit) -> str:
@@ -174,6 +207,11 @@ def audit_document(audit: Audit) -> dict[str, Any]:
         "deviations_usd": round(audit.deviations_usd, 2),
         "commitments": commitment_document(audit.commitments),
         "unchecked": list(audit.unchecked),
+        "cost": {
+            "capacity_usd": round(audit.capacity_usd, 2),
+            "total_usd": round(audit.capacity_usd + audit.data.usd_month, 2),
+            "not_simulated": {name: _rounded(value) for name, value in asdict(audit.data).items()},
+        },
         "refused": dict(audit.refused),
         "idle_by_compute_optimizer": None if audit.idle is None else dict(audit.idle),
         "calls": dict(audit.calls),
@@ -206,7 +244,7 @@ def audit_page(audit: Audit) -> str:
     lines += [
         f"<pre>{html.escape(commitments)}</pre>",
         "<ul>",
-        *(f"<li>{html.escape(note)}</li>" for note in _notes(audit)),
+        *(f"<li>{html.escape(note)}</li>" for note in (*_notes(audit), *_costs(audit))),
         "</ul>",
     ]
     return "\n".join([*lines, "</body>", "</html>", ""])
@@ -219,3 +257,7 @@ def _deviation_row(each: PlacedDeviation) -> str:
         f"<tr><td>{html.escape(each.place)}</td><td>{deviation.kind}</td>"
         f"<td class='number'>{deviation.usd_month:,.2f}</td><td>{what}<pre>{command}</pre></td></tr>"
     )
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, 3) if isinstance(value, float) else value

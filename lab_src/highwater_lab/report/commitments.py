@@ -13,7 +13,7 @@ from highwater_lab.services.commitments import (
     CommitmentAdvice,
     CommitmentOffer,
     CurvePoint,
-    Reservation,
+    ReservedUnits,
     SavingsPlan,
 )
 from highwater_lab.services.prices import PLAN_ON_DEMAND, PLAN_PROVISIONED
@@ -76,7 +76,7 @@ def _term(years: int) -> str:
     return "one year" if years == 1 else "three years"
 
 
-def _payment(each: Reservation) -> str:
+def _payment(each: ReservedUnits) -> str:
     return f"{usd(float(each.upfront_usd))} USD once, {each.hour_usd:,.4f} an hour"
 
 
@@ -116,7 +116,7 @@ def commitment_document(advice: CommitmentAdvice) -> dict[str, Any]:
     }
 
 
-def _reservation(each: Reservation) -> dict[str, Any]:
+def _reservation(each: ReservedUnits) -> dict[str, Any]:
     return {
         "region": each.region,
         "dimension": str(Dimension(each.dimension)),

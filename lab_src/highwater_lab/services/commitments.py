@@ -241,7 +241,7 @@ class CurvePoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reservation:
+class ReservedUnits:
     """Reserved capacity of one dimension in one region.
 
     Attributes:
@@ -297,7 +297,7 @@ class CommitmentOffer:
     """
 
     years: int
-    reservations: tuple[Reservation, ...]
+    reservations: tuple[ReservedUnits, ...]
     plan: SavingsPlan | None
 
     @property
@@ -311,7 +311,7 @@ class CommitmentOffer:
         return sum((each.saved_if_fallen_usd for each in self._all), _ZERO)
 
     @property
-    def _all(self) -> tuple[Reservation | SavingsPlan, ...]:
+    def _all(self) -> tuple[ReservedUnits | SavingsPlan, ...]:
         return self.reservations if self.plan is None else (*self.reservations, self.plan)
 
 
@@ -407,7 +407,7 @@ class _Work:
     def _reserved_prices(self, region: str, years: int) -> ReservedPrices | None:
         return self._prices_of(region).regions[region].reserved.get(years)
 
-    def _reservations(self, years: int) -> Iterable[Reservation]:
+    def _reservations(self, years: int) -> Iterable[ReservedUnits]:
         for usage in self.usages:
             prices = self._reserved_prices(usage.region, years)
             if prices is None:
@@ -483,12 +483,12 @@ class _Pool:
             least, too_many = (middle, too_many) if gains else (least, middle)
         return least * BLOCK_UNITS
 
-    def reservation(self, region: str, size: int, fallen: _Pool) -> Reservation:
+    def reservation(self, region: str, size: int, fallen: _Pool) -> ReservedUnits:
         """Return so many units as a reservation."""
         hours, blocks = len(self.units), size // BLOCK_UNITS
         step = -(-min(2 * size, max(self.units)) // (BLOCK_UNITS * _CURVE_POINTS)) * BLOCK_UNITS
         sizes = sorted({size, *(step * number for number in range(1, _CURVE_POINTS + 1))})
-        return Reservation(
+        return ReservedUnits(
             region=region,
             dimension=self.dimension,
             years=self.years,
