@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import boto3
+
+from highwater.core import Capacity, Plan
+from highwater.core.scaler import Mode, ScaledPlan
 from highwater_lab.local import LocalCloud
 
 KEY: Final = [{"AttributeName": "pk", "KeyType": "HASH"}]
@@ -82,6 +87,69 @@ SOUND: Final[dict[str, Planted]] = {
     "small-idle": Planted(read=5, write=5, rates={}),
     "seldom": Planted(read=None, write=None, rates={(None, "Write"): hours(300, 9, 10)}),
 }
+
+
+def put_alarm(cloudwatch: Any, table: str) -> None:
+    """Create a scaler's alarm on the writes of a table, whether it is there or not."""
+    cloudwatch.put_metric_alarm(
+        AlarmName=f"Highwater {table} write",
+        Namespace="AWS/DynamoDB",
+        MetricName="ConsumedWriteCapacityUnits",
+        Dimensions=[{"Name": "TableName", "Value": table}],
+        Statistic="Sum",
+        Period=60,
+        EvaluationPeriods=1,
+        Threshold=500,
+        ComparisonOperator="GreaterThanThreshold",
+    )
+
+
+def plant_deviations(cloud: LocalCloud, region: str) -> None:
+    """Plant in a region what table `gone` left, and what of `kept` its scaler's plan does not say; nothing else."""
+    arguments: Any = cloud.client_arguments() | {"region_name": region}
+    make: Any = boto3.client
+    services = ("dynamodb", "application-autoscaling", "cloudwatch", "ssm", "scheduler", "sqs")
+    clients = {name: make(name, **arguments) for name in services}
+    autoscaling = clients["application-autoscaling"]
+    for name in ("gone", "kept"):
+        create_table(
+            clients["dynamodb"], name, ProvisionedThroughput={"ReadCapacityUnits": 5, "WriteCapacityUnits": 60}
+        )
+    for name, kind, least, most in (("gone", "Write", 7, 70), ("kept", "Write", 60, 64), ("kept", "Read", 5, 50)):
+        target = {
+            "ServiceNamespace": "dynamodb",
+            "ResourceId": f"table/{name}",
+            "ScalableDimension": f"dynamodb:table:{kind}CapacityUnits",
+        }
+        autoscaling.register_scalable_target(**target, MinCapacity=least, MaxCapacity=most)
+        metric = {"PredefinedMetricType": f"DynamoDB{kind}CapacityUtilization"}
+        autoscaling.put_scaling_policy(
+            **target,
+            PolicyName="target-tracking",
+            PolicyType="TargetTrackingScaling",
+            TargetTrackingScalingPolicyConfiguration={"TargetValue": 70.0, "PredefinedMetricSpecification": metric},
+        )
+    capacity = Capacity.autoscaled(min_capacity=5, max_capacity=50)
+    for name in ("gone", "kept"):
+        put_alarm(clients["cloudwatch"], name)
+        plan = ScaledPlan(table=name, mode=Mode.FLOOR, plan=Plan(read=capacity, write=capacity))
+        clients["ssm"].put_parameter(Name=f"/highwater/plans/Shop/{name}", Value=plan.to_json(), Type="String")
+    clients["scheduler"].create_schedule(
+        Name="ab" * 24,
+        ScheduleExpression="rate(1 minute)",
+        FlexibleTimeWindow={"Mode": "OFF"},
+        Description="Highwater: boost nightly of gone",
+        State="DISABLED",
+        Target={
+            "Arn": f"arn:aws:lambda:{region}:000000000000:function:boosts",
+            "RoleArn": "arn:aws:iam::000000000000:role/boosts",
+            "Input": json.dumps({"highwater": "boosts", "tables": ["gone"]}),
+        },
+    )
+    clients["sqs"].create_queue(QueueName="gone-writes", tags={"highwater:buffers": "gone"})
+    clients["dynamodb"].delete_table(TableName="gone")
+    for client in clients.values():
+        client.close()
 
 
 def plant(cloud: LocalCloud, tables: Mapping[str, Planted], days: int) -> None:

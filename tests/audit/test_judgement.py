@@ -73,6 +73,30 @@ def test_class_goes_by_storage_and_throughput(is_infrequent: bool, size_gb: int,
     assert finding.code == f'table_class = "{name}"\n'
 
 
+def test_capacity_is_that_after_the_best_change() -> None:
+    table = _table(_fixed(3, 1_100), size_gb=1_300)
+    judgement = judge(table, _usage(table, write=4, read=2), QUESTION, load_prices())
+    assert [each.kind for each in judgement.findings] == [Kind.WASTE, Kind.CLASS]
+    assert judgement.capacity is not None
+    assert set(judgement.capacity.provisioned[WRITE]) == {5}
+    assert not judgement.is_infrequent_access
+    assert "capacity" not in judgement.document()
+    table = _table(_fixed(3, 5), size_gb=1_300)
+    judgement = judge(table, _usage(table, write=4), QUESTION, load_prices())
+    assert ([each.kind for each in judgement.findings], judgement.is_infrequent_access) == ([Kind.CLASS], True)
+
+
+def test_capacity_of_an_idle_table_has_all_hours() -> None:
+    table = _table(_fixed(3, 5))
+    usage = _usage(table)
+    longer = replace(
+        usage, traffic=replace(usage.traffic, rates={each: 3 * rate for each, rate in usage.traffic.rates.items()})
+    )
+    judgement = judge(table, longer, QUESTION, load_prices())
+    assert judgement.capacity is not None
+    assert judgement.capacity.provisioned == {WRITE: (5,) * 72, READ: (3,) * 72}
+
+
 def test_class_is_not_judged_without_prices_of_storage() -> None:
     table = _table(_fixed(3, 5), size_gb=1_300)
     assert _findings(table, _usage(table, write=4), "eu-west-1") == ()

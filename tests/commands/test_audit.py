@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import os
@@ -19,7 +20,7 @@ import boto3
 import pytest
 
 from highwater_lab.local import LocalCloud
-from tests.audit.account import FAULTS, SOUND, create_table, plant
+from tests.audit.account import FAULTS, SOUND, create_table, plant, plant_deviations, put_alarm
 from tests.cdk_cli import ROOT
 from tests.command import Command, refused
 
@@ -47,6 +48,10 @@ def cloud() -> Iterator[LocalCloud]:
         for name in ("by-hand", "own-metric", "paused", "switched"):
             create_table(dynamodb, name, ProvisionedThroughput={"ReadCapacityUnits": 5, "WriteCapacityUnits": 6})
         plant(made, FAULTS | SOUND, DAYS)
+        plant_deviations(made, "us-west-2")
+        cloudwatch = make("cloudwatch", **(made.client_arguments() | {"region_name": "us-west-1"}))
+        put_alarm(cloudwatch, "never")
+        cloudwatch.close()
         dynamodb.update_table(
             TableName="by-hand", ProvisionedThroughput={"ReadCapacityUnits": 7, "WriteCapacityUnits": 8}
         )
@@ -95,15 +100,13 @@ def test_just_the_planted_faults_are_found(audit: Command, tmp_path: Path) -> No
     wanted = {(name, table.kind) for name, table in FAULTS.items()}
     assert _findings(done.stdout) == wanted
     document = json.loads(done.stdout)
-    assert document["calls"] == {
-        "ListTables": 1,
-        "DescribeTable": 12,
-        "DescribeScalableTargets": 1,
-        "DescribeScalingPolicies": 1,
-        "DescribeScheduledActions": 1,
-        "GetMetricData": 26,
-        "GetIdleRecommendations": document["calls"]["GetIdleRecommendations"],
-    }
+    assert (document["deviations"], document["deviations_usd"], document["unchecked"]) == ([], 0, [])
+    (policy,) = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "audit.md").read_text(), re.DOTALL)
+    allowed = {action.partition(":")[2] for each in json.loads(policy)["Statement"] for action in _actions(each)}
+    # needs no permission
+    assert document["calls"].keys() - allowed == {"GetCallerIdentity"}
+    calls = {each: document["calls"][each] for each in ("DescribeTable", "GetMetricData")}
+    assert calls == {"DescribeTable": 12, "GetMetricData": 26}
     rows = list(csv.DictReader(io.StringIO((tmp_path / "audit.csv").read_text())))
     assert {(row["table"], row["kind"]) for row in rows} == wanted
     codes = {row["table"]: row["code"] for row in rows}
@@ -114,9 +117,84 @@ def test_just_the_planted_faults_are_found(audit: Command, tmp_path: Path) -> No
     before = {row["table"]: float(row["throttled_before"]) for row in rows}
     # 900 in each minute of half a day
     assert before["starved"] == pytest.approx(900 * 720 * 365 / 12, rel=0.01)
+    (_, three_years) = document["commitments"]["offers"]
+    (reserved,) = three_years["reserved"]
+    assert (reserved["upfront_usd"], reserved["hour_usd"]) == pytest.approx(
+        (reserved["units"] / 100 * 180, reserved["units"] / 100 * 0.0081)
+    )
+    assert document["commitments"]["list_month_usd"] < sum(table["cost_usd"] for table in document["tables"])
     page = (tmp_path / "audit.html").read_text()
+    assert "<pre>Commitments for these tables after their best change, " in page
     assert all(f"<td>{ACCOUNT}/us-east-1/{name}</td>" in page for name in FAULTS)
     assert "<script" not in page
+
+
+def _actions(statement: dict[str, Any]) -> list[str]:
+    action = statement["Action"]
+    return [action] if isinstance(action, str) else action
+
+
+def test_what_tables_left_and_what_drifted_is_found_with_its_command(cloud: LocalCloud, audit: Command) -> None:
+    mine = replace(audit, variables=cloud.environment())
+    where = ("--role", ROLE, "--region", "us-west-2", "--region", "us-west-1", "--days", "2")
+    done = mine("audit", *where)
+    west, boost = f"{ACCOUNT}/us-west-2", "ab" * 24
+    of_writes = "--region us-west-2 --service-namespace dynamodb --resource-id table/{} --scalable-dimension {}"
+    gone, kept = (of_writes.format(name, "dynamodb:table:WriteCapacityUnits") for name in ("gone", "kept"))
+    register = f"aws application-autoscaling register-scalable-target {kept} --min-capacity 50 --max-capacity 50"
+    lines = [re.sub(r"http://localhost:\d+", "URL", line) for line in done.stdout.splitlines()]
+    # what costs nothing is in the order of its check: first the leftovers of each region
+    assert lines == [
+        # ten units above the ceiling of 50 cost 10 * 0.00065 * 730
+        f"{west}: drift: target table/kept write has a floor of 60, declared for now: 50, 4.75 USD a month; fix: "
+        f"{register}",
+        f"{west}: leftover: target table/gone write is registered, and the table is gone; it has 4 alarms, 0.40 USD a "
+        f"month; fix: aws application-autoscaling deregister-scalable-target {gone}",
+        f"{west}: leftover: alarm 'Highwater gone write' watches a table that is gone, 0.10 USD a month; fix: aws "
+        "cloudwatch delete-alarms --region us-west-2 --alarm-names 'Highwater gone write'",
+        f"{ACCOUNT}/us-west-1: leftover: alarm 'Highwater never write' watches a table that is gone, 0.10 USD a month; "
+        "fix: aws cloudwatch delete-alarms --region us-west-1 --alarm-names 'Highwater never write'",
+        f"{west}: leftover: schedule default/{boost} runs every minute for a boost of table gone, which is gone, 0.04 "
+        "USD a month; fix: aws scheduler delete-schedule --region us-west-2 --group-name default --name "
+        f"{boost}",
+        f"{west}: leftover: parameter /highwater/plans/Shop/gone is the plan of table gone, which is gone; the scaler "
+        "looks for it in every run; fix: aws ssm delete-parameter --region us-west-2 --name /highwater/plans/Shop/gone",
+        f"{west}: leftover: queue gone-writes buffers for table gone, which is gone; fix: aws sqs delete-queue "
+        f"--region us-west-2 --queue-url URL/{ACCOUNT}/gone-writes",
+        f"{west}: drift: target table/kept write has a ceiling of 64, declared for now: 50; fix: {register}",
+        f"{west}/kept: not judged: was created at 2026-01-08 00:10 UTC; ask for fewer days",
+        # 4.745 + 0.40 + 2 * 0.10 + 0.0438
+        "0 tables judged, 0 findings, 0.00 USD a month to be saved; 6 leftovers and 2 drifts, 5.39 USD a month",
+    ]
+    assert done.returncode == 1
+
+
+def test_what_was_left_is_in_every_form(audit: Command, tmp_path: Path) -> None:
+    done = audit("audit", "--region", "us-west-1", "--csv", "audit.csv", "--html", "audit.html", "--json")
+    assert (done.returncode, json.loads(done.stdout)["deviations_usd"]) == (1, 0.1)
+    delete = "aws cloudwatch delete-alarms --region us-west-1 --alarm-names 'Highwater never write'"
+    assert json.loads(done.stdout)["deviations"] == [
+        {
+            "account": ACCOUNT,
+            "region": "us-west-1",
+            "kind": "leftover",
+            "subject": "alarm 'Highwater never write'",
+            "problem": "watches a table that is gone",
+            "command": delete,
+            "usd_month": 0.1,
+            "can_throttle": False,
+        }
+    ]
+    (row,) = csv.DictReader(io.StringIO((tmp_path / "audit.csv").read_text()))
+    assert (row["region"], row["table"], row["kind"], row["gain_usd"], row["code"]) == (
+        "us-west-1",
+        "",
+        "leftover",
+        "0.1",
+        delete,
+    )
+    page = (tmp_path / "audit.html").read_text()
+    assert f"<pre>{html.escape(delete)}</pre>" in page
 
 
 def test_audit_goes_on_where_it_was(audit: Command, tmp_path: Path) -> None:
@@ -133,6 +211,7 @@ def test_audit_goes_on_where_it_was(audit: Command, tmp_path: Path) -> None:
     )
     again, before = json.loads(done.stdout), json.loads(first.stdout)
     assert (again["tables"], again["until"]) == (before["tables"], before["until"])
+    assert again["commitments"] == before["commitments"]
     assert again["calls"]["GetMetricData"] == 4
     done = audit("audit", "--days", "3", "--least-gain", "25", "--yes", "--out", "kept")
     assert done.stderr == (
@@ -149,7 +228,7 @@ def test_audit_goes_on_where_it_was(audit: Command, tmp_path: Path) -> None:
 def test_every_region_is_read_by_a_role_that_is_assumed(cloud: LocalCloud, audit: Command) -> None:
     mine = replace(audit, variables=cloud.environment())
     done = mine("audit", "--role", ROLE, "--all-regions", "--days", "3", "--price-only")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", PRICE.replace("12", "16", 1))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", PRICE.replace("12", "17", 1))
 
 
 def test_tables_whose_settings_changed_are_not_judged(audit: Command) -> None:
@@ -202,8 +281,24 @@ def test_young_tables_are_not_judged(audit: Command) -> None:
 
 def test_lines_of_the_terminal_have_dollars_and_throttles_and_point_to_compute_optimizer(audit: Command) -> None:
     done = audit("audit", "--days", "2", "--yes")
-    *findings, idle, total = done.stdout.splitlines()
-    assert len(findings) == len(FAULTS)
+    *lines, idle, cost, total = done.stdout.splitlines()
+    # what is planted has no items
+    assert re.fullmatch(
+        r"cost now: ([\d,]+) USD a month: capacity of 12 tables \1; not simulated: storage 0\.00 \(0\.0 GB\), "
+        r"point-in-time recovery 0\.00 \(0\.0 GB\), on-demand backups 0\.00 \(0\.0 GB\)",
+        cost,
+    )
+    findings, commitments = lines[: len(FAULTS)], lines[len(FAULTS) :]
+    assert all(line.startswith(f"{ACCOUNT}/us-east-1/") for line in findings)
+    # 1,500 / 100 * 150 USD, and 0.0128 an hour for each hundred
+    assert commitments[:5] == [
+        "Commitments for these tables after their best change, 809 USD a month at list",
+        "prices, if every hour of a term is like one of these 47 (2.0 days):",
+        "reserved for one year:",
+        "  1,500 write units in us-east-1: 2,250 USD once, 0.1920 an hour",
+        "    saves 348 USD a month; saves 169 if usage falls by a third",
+    ]
+    assert all(len(line) <= 80 for line in commitments)
     assert idle == (
         "2 tables had no requests in 2 days: AWS Compute Optimizer names idle tables, if it is enabled; its "
         "recommendations were not read"
@@ -243,7 +338,7 @@ def test_compute_optimizer_is_quoted(audit: Command) -> None:
         thread.join()
         server.server_close()
     assert done.returncode == 1, done.stderr
-    assert done.stdout.splitlines()[-2] == (
+    assert done.stdout.splitlines()[-3] == (
         "2 tables had no requests in 1 days: AWS Compute Optimizer names 1 of them idle, with savings of 380 USD"
     )
 

@@ -126,8 +126,55 @@ def test_each_table_has_a_line_and_the_sum_leaves_out_the_unknown(command: Comma
         "2 tables, 1 to change: now 1,442 USD a month, 0 % throttled; then 76.15 USD a month, 0 % throttled, 1,366 "
         "less; all on demand 165. 1 more is unknown, and not in these sums.",
     ]
-    (not_read,) = lines[4:]
+    not_read, commitments = lines[4:]
     assert not_read.startswith("! aws_dynamodb_table_replica.eu ")
+    assert commitments == (
+        "Commitments: not worked out: whole hours of traffic that all tables have in common: 1; 24 are needed"
+    )
+
+
+@pytest.fixture
+def steady(tmp_path: Path) -> None:
+    """`orders` with 600 writes a second, and `carts` on demand with 70, for 26 hours."""
+    carts = table("aws_dynamodb_table.carts", name="carts", billing_mode="PAY_PER_REQUEST")
+    (tmp_path / "plan.json").write_text(json.dumps(plan(table(write_capacity=800), carts)))
+    (tmp_path / "traffic").mkdir()
+    for name, units in (("orders", 36_000), ("carts", 4_200)):
+        rows = "".join(f"{minute},{units}\n" for minute in range(26 * 60))
+        (tmp_path / "traffic" / f"{name}.csv").write_text(f"minute_index,writes\n{rows}")
+
+
+@pytest.mark.usefixtures("steady")
+def test_commitments_are_those_of_the_advised_plans(command: Command) -> None:
+    options = ("recommend", "plan.json", "--traffic", "traffic", "--least-gain", "80")
+    done = command(*options, COLUMNS="80")
+    lines = done.stdout.splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("Commitments"))
+    assert lines[first - 1].startswith("2 tables, 0 to change: now 495 USD a month, ")
+    # 800 * 0.00065 * 730 are 379.60, of which 1,200 / 12 and 0.1024 * 730 are 174.75; carts are 115 USD of requests
+    assert lines[first : first + 14] == [
+        "Commitments for these plans, 495 USD a month at list prices, if every hour of a",
+        "term is like one of these 26 (1.1 days):",
+        "reserved for one year:",
+        "  800 write units in us-east-1: 1,200 USD once, 0.1024 an hour",
+        "    saves 205 USD a month; saves 78.16 if usage falls by a third",
+        "    a unit pays if it is provisioned in 46.0 % of the hours or more",
+        "           units                            saves, USD a month",
+        "             200  ████████                               51.21",
+        "             400  ████████████████                         102",
+        "             600  ████████████████████████                 154",
+        "             800  ████████████████████████████████         205 ◀",
+        "           1,000  █████████████████████████                161",
+        "           1,200  ██████████████████                       117",
+        "or reserved for three years:",
+    ]
+    found = json.loads(command(*options, "--json").stdout)["commitments"]
+    assert [each["years"] for each in found["offers"]] == [1, 3]
+    (reserved,) = found["offers"][0]["reserved"]
+    assert reserved["saved_month_usd"] == pytest.approx(800 * 0.00065 * 730 - 1_200 / 12 - 0.1024 * 730, abs=0.01)
+    assert (reserved["units"], reserved["curve"][4]) == (800, {"units": 1_000, "saved_month_usd": 161.16})
+    # 18 % of the requests of carts are below --least-gain
+    assert found["offers"][0]["savings_plan"] is None
 
 
 @pytest.mark.usefixtures("app")

@@ -78,7 +78,7 @@ def test_monthly_windows_have_their_day_beside_the_name() -> None:
     payday = Window.monthly("payday", day="last", start="06:00", end="20:00", timezone="Europe/Berlin", write_min=900)
     stack = new_stack()
     CapacityDashboard(stack, "Dashboard", tables=[_table(stack, windows=[payday])])
-    assert _widgets(stack)[0]["properties"]["markdown"].split("\n")[1:] == [
+    assert widgets_of(stack)[0]["properties"]["markdown"].split("\n")[1:] == [
         "- **payday** last day of the month 06:00 to 20:00 Europe/Berlin: write floor 900"
     ]
 

@@ -64,6 +64,24 @@ def test_price_list_of_aws_becomes_a_price_file() -> None:
     }
 
 
+def test_data_and_reserved_capacity_are_of_the_region() -> None:
+    rates = [
+        *_region("us-east-2", "USE2-", 11),
+        ("us-east-2", "USE2-TimedPITRStorage-ByteHrs", ["0.21"]),
+        ("us-east-2", "USE2-TimedBackupStorage-ByteHrs", ["0.12"]),
+        ("us-east-2", "USE2-Streams-Requests", ["0.0", "0.0000003"]),
+        # another class's backups, if there are such
+        ("us-east-2", "USE2-IA-TimedBackupStorage-ByteHrs", ["9"]),
+        *_region("mars-1", "MARS-", 31),
+        ("mars-1", "MARS-TimedPITRStorage-ByteHrs", ["0.5"]),
+    ]
+    made = price_file(_offers(*rates), "index.json", TODAY)["regions"]
+    assert made["us-east-2"]["data"] == {"recovery_gb_month": 0.21, "backup_gb_month": 0.12, "stream_read_million": 0.3}
+    # the lab's: no list that is read has them
+    assert made["us-east-2"]["reserved"]["1"]["write_upfront"] == 150
+    assert made["mars-1"].keys() == {"standard", "infrequent_access"}
+
+
 def test_rates_as_csv_become_one_too() -> None:
     lines = ["Region,Instance Type,Savings Plan Rate,On-Demand Rate,Service Code,Usage Type"]
     for region, usage, (price,) in _region("eu-west-3", "EUW3-", 51):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -240,6 +241,31 @@ def test_file_that_holds_no_prices_is_told(text: str | None, message: str, tmp_p
     with pytest.raises(PriceError) as refused:
         load_prices(file=file)
     assert str(refused.value) == message.format(file=file)
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "message"),
+    [
+        ("data", {"backup_gb_month": 5}, "moon-1 data recovery_gb_month is None"),
+        ("reserved", {"3": {"write_upfront": "free"}}, "moon-1 reserved 3 write_upfront is free"),
+    ],
+)
+def test_prices_of_a_region_are_whole_or_missing(member: str, value: object, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "prices.json"
+    regions = {"moon-1": {**OWN["regions"]["moon-1"], member: value}}  # type: ignore[index] # as JSON
+    file.write_text(json.dumps({**OWN, "regions": regions}))
+    with pytest.raises(PriceError) as refused:
+        load_prices("moon-1", file)
+    assert str(refused.value) == f"{file}: {message}; expected a price in USD, from 0 to 1,000,000"
+
+
+def test_reserved_capacity_is_priced_by_years() -> None:
+    reserved = load_prices("eu-west-1").regions["eu-west-1"].reserved
+    assert [(years, each.write_upfront, each.hour(READ)) for years, each in reserved.items()] == [
+        (1, 169.5, Decimal("0.0029")),
+        (3, 203.4, Decimal("0.0018")),
+    ]
+    assert load_prices("eu-west-3").regions["eu-west-3"].reserved.keys() == {1}
 
 
 def _bill(prices: Prices, *, is_infrequent_access: bool = False) -> Bill:

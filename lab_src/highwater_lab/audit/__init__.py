@@ -1,6 +1,6 @@
 """Audits: what the tables of accounts waste and throttle, and the change that ends it, with its price."""
 
-from highwater_lab.audit.account import LiveTable, RegionClients, list_tables, read_idle, read_tables
+from highwater_lab.audit.account import LiveTable, RegionClients, list_tables, read_data, read_idle, read_tables
 from highwater_lab.audit.folder import AuditError, AuditFolder
 from highwater_lab.audit.judgement import AuditFinding, Judgement, Kind, Question, judge
 
@@ -15,6 +15,7 @@ __all__ = [
     "RegionClients",
     "judge",
     "list_tables",
+    "read_data",
     "read_idle",
     "read_tables",
 ]

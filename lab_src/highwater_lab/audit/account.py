@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -14,6 +14,7 @@ from highwater.core.names import TargetName
 from highwater.core.plan.zones import find_zone
 from highwater.core.tracking import TargetTracking
 from highwater_lab.services.autoscaling import ScheduledChange
+from highwater_lab.services.data_costs import TableData
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.simulation import (
     KnownTable,
@@ -58,6 +59,8 @@ class LiveTable:
         name: The table's name.
         setup: Capacity and scaling of the table and its indexes.
         size_gb: The data of the table and its indexes, as of the last hours.
+        recoverable_gb: That of the table and its local indexes, which point-in-time recovery is billed for.
+        has_stream: Whether its stream is on.
         problem: Why it cannot be judged, empty if it can.
         is_bound_to_on_demand: Whether it has vector indexes, which only an on-demand table may have.
     """
@@ -67,6 +70,8 @@ class LiveTable:
     name: str
     setup: TableSetup
     size_gb: float = 0.0
+    recoverable_gb: float = 0.0
+    has_stream: bool = False
     problem: str = ""
     is_bound_to_on_demand: bool = False
 
@@ -120,7 +125,7 @@ def read_table(dynamodb: DynamoDBClient, autoscaling: ApplicationAutoScalingClie
 def _table(described: Any, region: str, scaling: Mapping[TargetName, LiveScaling], since: datetime) -> LiveTable:
     name = described["TableName"]
     indexes = described.get("GlobalSecondaryIndexes", [])
-    everything = [described, *indexes, *described.get("LocalSecondaryIndexes", [])]
+    recoverable = [described, *described.get("LocalSecondaryIndexes", [])]
     setup = TableSetup(
         name=name,
         resources=tuple(_resource(name, each, scaling) for each in _each_resource(described)),
@@ -136,10 +141,45 @@ def _table(described: Any, region: str, scaling: Mapping[TargetName, LiveScaling
         region=region,
         name=name,
         setup=setup,
-        size_gb=sum(each.get("TableSizeBytes", each.get("IndexSizeBytes", 0)) for each in everything) / _GB,
+        size_gb=_bytes([*recoverable, *indexes]) / _GB,
+        recoverable_gb=_bytes(recoverable) / _GB,
+        has_stream=described.get("StreamSpecification", {}).get("StreamEnabled", False),
         problem=_problem(described, setup, scaling, since),
         is_bound_to_on_demand=bool(described.get("VectorIndexes")),
     )
+
+
+def _bytes(described: Iterable[Any]) -> int:
+    return sum(each.get("TableSizeBytes", each.get("IndexSizeBytes", 0)) for each in described)
+
+
+def read_data(clients: RegionClients, tables: Sequence[LiveTable]) -> list[TableData]:
+    """Return what is stored of the tables of one region, with their recovery and their on-demand backups.
+
+    Raises what boto3 raises.
+    """
+    backups: dict[str, int] = {}
+    for page in clients.dynamodb.get_paginator("list_backups").paginate(BackupType="USER"):
+        for backup in page["BackupSummaries"]:
+            backups[backup["TableName"]] = backups.get(backup["TableName"], 0) + backup.get("BackupSizeBytes", 0)
+
+    def read(table: LiveTable) -> TableData:
+        answer: Any = clients.dynamodb.describe_continuous_backups(TableName=table.name)
+        recovery = answer["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
+        is_on = recovery.get("PointInTimeRecoveryStatus") == "ENABLED"
+        return TableData(
+            region=table.region,
+            is_infrequent_access=table.setup.is_infrequent_access,
+            storage_gb=table.size_gb,
+            recovery_gb=table.recoverable_gb if is_on else 0.0,
+            backup_gb=backups.pop(table.name, 0) / _GB,
+            has_stream=table.has_stream,
+        )
+
+    with ThreadPoolExecutor(WORKERS) as threads:
+        data = list(threads.map(read, tables))
+    # a backup stays when its table is deleted
+    return [*data, *(TableData(region=clients.region, backup_gb=size / _GB) for size in backups.values())]
 
 
 def _replicas(described: Any, region: str, scaling: Mapping[TargetName, LiveScaling]) -> tuple[ReplicaSetup, ...]:

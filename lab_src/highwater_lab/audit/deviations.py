@@ -64,6 +64,11 @@ class Deviation:
         cost = f", {self.usd_month:,.2f} USD a month" if self.usd_month else ""
         return f"{self.subject} {self.problem}{cost}"
 
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """The order of worth: first what may throttle, then what costs most."""
+        return not self.can_throttle, -self.usd_month
+
     def document(self) -> dict[str, Any]:
         """Return it as JSON-ready values."""
         return {
@@ -74,6 +79,24 @@ class Deviation:
             "usd_month": round(self.usd_month, 2),
             "can_throttle": self.can_throttle,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedDeviation:
+    """A deviation of one account and region."""
+
+    account: str
+    region: str
+    deviation: Deviation
+
+    @property
+    def place(self) -> str:
+        """The account and the region."""
+        return f"{self.account}/{self.region}"
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON-ready values."""
+        return {"account": self.account, "region": self.region, **self.deviation.document()}
 
 
 @dataclass(frozen=True, slots=True)

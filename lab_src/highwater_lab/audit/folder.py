@@ -17,6 +17,7 @@ from highwater.core import HighwaterError
 from highwater_lab.audit.account import LiveTable
 from highwater_lab.audit.judgement import AuditFinding, Judgement, Kind, Question
 from highwater_lab.files import read_file, replace_file
+from highwater_lab.services.commitments import CapacityHours
 from highwater_lab.traffic import Usage, read_traffic_by_table, write_traffic
 from highwater_lab.traffic.cloudwatch import KEPT_DAYS
 
@@ -96,7 +97,9 @@ class AuditFolder:
         if self._path is not None:
             place = self._place(judgement.label)
             place.parent.mkdir(parents=True, exist_ok=True)
-            kept = {**self._kept(judgement.label), "judgement": asdict(judgement)}
+            capacity = None if judgement.capacity is None else judgement.capacity.document()
+            found = {**judgement.document(), "capacity": capacity}
+            kept = {**self._kept(judgement.label), "judgement": found}
             replace_file(place, json.dumps(kept).encode())
 
     def judgement(self, table: LiveTable) -> Judgement | None:
@@ -105,7 +108,9 @@ class AuditFolder:
         if kept is None:
             return None
         findings = tuple(AuditFinding(**{**each, "kind": Kind(each["kind"])}) for each in kept.pop("findings"))
-        return Judgement(**kept, findings=findings)
+        capacity = kept.pop("capacity")
+        hours = None if capacity is None else CapacityHours.of_document(capacity)
+        return Judgement(**kept, findings=findings, capacity=hours)
 
     def _kept(self, label: str) -> dict[str, Any]:
         place = self._place(label)

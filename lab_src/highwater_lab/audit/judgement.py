@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from highwater.core import Dimension
 from highwater.core.prices import HOURS_PER_MONTH
@@ -19,6 +19,7 @@ from highwater_lab.recommend.code import code_of, managed_code_of
 from highwater_lab.recommend.hcl import hcl_of
 from highwater_lab.recommend.search import least_usd, recommend
 from highwater_lab.services.billing import bill
+from highwater_lab.services.commitments import CapacityHours
 from highwater_lab.services.prices import Prices, RegionPrices
 from highwater_lab.simulation import ResourceSetup, Run, simulate
 from highwater_lab.simulation.plans import declared_plan
@@ -93,6 +94,8 @@ class Judgement:
         is_idle: Whether nothing was requested from it.
         findings: What to change, the most dollars first. The findings of a table exclude each other.
         problem: Why it was not judged, empty if it was.
+        capacity: Its capacity in each hour, after the change that saves most; `None` if it was not judged.
+        is_infrequent_access: Whether its class is then Standard-IA.
     """
 
     account: str
@@ -102,6 +105,14 @@ class Judgement:
     is_idle: bool = False
     findings: tuple[AuditFinding, ...] = ()
     problem: str = ""
+    capacity: CapacityHours | None = None
+    is_infrequent_access: bool = False
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON-ready values, without the capacity of each hour."""
+        members = asdict(replace(self, capacity=None))
+        del members["capacity"]
+        return members
 
     @property
     def label(self) -> str:
@@ -129,13 +140,17 @@ def judge(table: LiveTable, usage: Usage, question: Question, prices: Prices) ->
             problem=usage.traffic.notes[0],
         )
     work = _Work(table, usage, question, prices)
+    findings = sorted(work.findings(), key=lambda finding: -finding.gain_usd)
+    capacity, is_infrequent_access = work.after(findings[0] if findings else None)
     return Judgement(
         account=table.account,
         region=table.region,
         table=table.name,
         cost_usd=round(work.cost, 2),
         is_idle=work.is_idle,
-        findings=tuple(sorted(work.findings(), key=lambda finding: -finding.gain_usd)),
+        findings=tuple(findings),
+        capacity=capacity,
+        is_infrequent_access=is_infrequent_access,
     )
 
 
@@ -154,6 +169,8 @@ class _Work:
         if self.is_idle:
             nothing = array("q", bytes(8 * _IDLE_MINUTES))
             self._traffic = replace(self._traffic, rates=dict.fromkeys(self._traffic.rates, nothing), counts=None)
+        self._hours = usage.traffic.minutes // 60
+        self._changed: dict[AuditFinding, CapacityHours] = {}
         self._months = HOURS_PER_MONTH * 60 / self._traffic.minutes
         self._throttled = sum(usage.throttled.values())
         self._now = simulate(self._setup, self._traffic, Declared(), prices=prices)
@@ -173,11 +190,29 @@ class _Work:
         if (other_class := self._other_class()) is not None:
             yield other_class
 
+    def after(self, finding: AuditFinding | None) -> tuple[CapacityHours, bool]:
+        """Return the capacity of each hour, and whether the class is Standard-IA, after a change, `None` for none."""
+        capacity = self._now.capacity_hours
+        is_infrequent_access = self._setup.is_infrequent_access
+        if finding is not None:
+            capacity = self._changed.get(finding, capacity)
+            is_infrequent_access ^= finding.kind is Kind.CLASS
+        # an idle table was simulated for a day
+        return capacity.repeated(self._hours) if self.is_idle else capacity, is_infrequent_access
+
     def _is_within(self, throttled: float) -> bool:
         return throttled * 100 <= self._question.max_throttled * sum(self._units.values())
 
-    def _finding(self, kind: Kind, what: str, cost: float, throttled_after: float, code: str = "") -> AuditFinding:
-        return AuditFinding(
+    def _finding(
+        self,
+        kind: Kind,
+        what: str,
+        cost: float,
+        throttled_after: float,
+        code: str = "",
+        capacity: CapacityHours | None = None,
+    ) -> AuditFinding:
+        finding = AuditFinding(
             kind=kind,
             what=what,
             gain_usd=round(self.cost - cost, 2),
@@ -185,6 +220,9 @@ class _Work:
             throttled_after=round(throttled_after * self._months, 1),
             code=code,
         )
+        if capacity is not None:
+            self._changed[finding] = capacity
+        return finding
 
     def _without_scaling(self) -> AuditFinding | None:
         """Return the finding about capacity that nothing scales, beside a table that is scaled, and that needs it."""
@@ -203,7 +241,8 @@ class _Work:
         else:
             code = managed_code_of(scaled)
         what = f"nothing scales {', '.join(changed)}, beside a table that is scaled"
-        return self._finding(Kind.NO_SCALING, what, run.bill.per_month, run.throttled_units, code)
+        capacity = run.capacity_hours
+        return self._finding(Kind.NO_SCALING, what, run.bill.per_month, run.throttled_units, code, capacity)
 
     def _scaled(self, resource: ResourceSetup, own: ResourceSetup, changed: list[str]) -> ResourceSetup:
         """Return a resource whose busy targets are scaled as the table's are, and add their names to *changed*."""
@@ -233,7 +272,7 @@ class _Work:
             return self._finding(Kind.THROTTLES, f"{what}; no plan keeps the limit", self.cost, self._throttled)
         after = found.throttled_percent / 100 * self._demanded
         what += f"; {found.summary} is enough"
-        return self._finding(Kind.THROTTLES, what, found.cost_per_month, after, self._code(found))
+        return self._finding(Kind.THROTTLES, what, found.cost_per_month, after, self._code(found), found.hours)
 
     @property
     def _demanded(self) -> float:
@@ -250,7 +289,7 @@ class _Work:
             kind, what = Kind.WINDOWS, f"surges come again at the same hours; {found.summary} costs less"
         else:
             kind, what = Kind.WASTE, f"it has more capacity than it needs; {found.summary} is enough"
-        return self._finding(kind, what, found.cost_per_month, after, self._code(found))
+        return self._finding(kind, what, found.cost_per_month, after, self._code(found), found.hours)
 
     def _cheaper(self, below_usd: float) -> Candidate | None:
         """Return the cheapest plan or mode within the limit on throttling, and at most of that cost.

@@ -8,13 +8,14 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import click
 
@@ -27,20 +28,29 @@ from highwater_lab.audit import (
     RegionClients,
     judge,
     list_tables,
+    read_data,
     read_idle,
     read_tables,
 )
 from highwater_lab.audit.account import WORKERS
+from highwater_lab.audit.deviations import PlacedDeviation
 from highwater_lab.commands.options import Finite, Misuse, check_places, misuse_of_errors, progress_bar, timezone_option
 from highwater_lab.commands.traffic_source import asked_of_cloudwatch, open_session, telling_of
+from highwater_lab.doctor import CheckedPlace, Result, State, run_checks, unread
 from highwater_lab.files import replace_file
 from highwater_lab.report.audit import Audit, audit_csv, audit_document, audit_lines, audit_page
+from highwater_lab.services.commitments import CommitmentAdvice, HourlyUsage, advise
+from highwater_lab.services.data_costs import DataCosts, TableData, data_costs
 from highwater_lab.services.prices import Commitments, PriceError, Prices, load_prices
 from highwater_lab.traffic import Usage, fetch_usage
 
 _FINDING: Final = 1
 # Judgements that wait for a processor; the traffic of more tables would only fill memory
 _MOST_WAITING: Final = 32
+# What of the doctor's needs no app
+_CHECKS: Final = ("leftovers", "drift")
+# Opens an account and region, with a file of prices
+_OpenPlace: TypeAlias = Callable[[Path | None], CheckedPlace]
 _path = click.Path(path_type=Path)
 
 
@@ -103,7 +113,9 @@ def audit_command(
 
     Reads only. Lists the tables first, says how many metrics it will request from CloudWatch and what they cost, and
     asks before it does. Each finding has its dollars a month, its throttles before and after, and in HTML, CSV and JSON
-    the code of the change. With --out, an audit that was interrupted goes on where it was.
+    the code of the change. What deleted tables have left, and what differs from a scaler's plan, has the command that
+    ends it. Then it says which commitments are worth it. With --out, an audit that was interrupted goes on where it
+    was.
 
     \b
     highwater audit --all-regions --price-only
@@ -141,7 +153,7 @@ def audit_command(
     else:
         for line in audit_lines(audit):
             say(line)
-    if audit.findings:
+    if audit.findings or audit.deviations:
         raise click.exceptions.Exit(_FINDING)
 
 
@@ -163,8 +175,8 @@ class _Accounts:
         self.calls: Counter[str] = Counter()
         self._lock = Lock()
 
-    def each(self) -> Iterator[tuple[str, RegionClients]]:
-        """Yield for each account and region its name in messages, and clients."""
+    def each(self) -> Iterator[tuple[str, RegionClients, _OpenPlace]]:
+        """Yield for each account and region its name in messages, clients, and what opens it for the doctor."""
         own = open_session(self._profile, os.environ.get("AWS_REGION") or None)
         for role in self._roles or ("",):
             given: dict[str, str] = {}
@@ -180,9 +192,13 @@ class _Accounts:
             for region in regions or [own.region_name]:
                 if region is None:
                     raise Misuse("no region is set; give --region, or set AWS_REGION")
-                yield f"{role}/{region}" if role else region, _clients(*sessions, region)
+                name = f"{role}/{region}" if role else region
+                yield name, _clients(*sessions, region), partial(self._place, given, region)
 
-    def _session(self, given: Any, *, in_seconds: bool) -> Any:
+    def _place(self, given: Any, region: str, prices_file: Path | None) -> CheckedPlace:
+        return CheckedPlace(self._session(given, in_seconds=False, region=region), prices_file)
+
+    def _session(self, given: Any, *, in_seconds: bool, region: str | None = None) -> Any:
         import boto3
         import botocore.session
 
@@ -193,7 +209,7 @@ class _Accounts:
             # botocore takes a minute to convert a million timestamps to datetime
             session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_seconds)
         session.register("request-created", self._count)
-        return boto3.Session(botocore_session=session)
+        return boto3.Session(botocore_session=session, region_name=region)
 
     def _count(self, **event: Any) -> None:
         with self._lock:
@@ -224,6 +240,7 @@ class _Audit:
     accounts: _Accounts
     until: datetime = field(init=False)
     tables: list[tuple[LiveTable, RegionClients]] = field(default_factory=list)
+    places: list[tuple[str, _OpenPlace]] = field(default_factory=list)
     prices: dict[str, Prices] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     judged: dict[str, Judgement] = field(default_factory=dict)
@@ -234,7 +251,7 @@ class _Audit:
         """List the tables of all accounts and regions, and find out what has to be fetched."""
         from botocore.exceptions import BotoCoreError, ClientError
 
-        for name, clients in self.accounts.each():
+        for name, clients, open_place in self.accounts.each():
             try:
                 names, now = list_tables(clients.dynamodb)
             except (BotoCoreError, ClientError) as refused:
@@ -242,6 +259,7 @@ class _Audit:
                     raise Misuse(f"{name}: {refused}") from refused
                 self.refused[name] = str(refused)
                 continue
+            self.places.append((name, open_place))
             if not self.tables:
                 self.until = self.folder.open(self.question, now)
             if names:
@@ -296,8 +314,14 @@ class _Audit:
                     self.folder.keep_judgement(judgement)
                     self.judged[judgement.label] = judgement
                     progress(done, len(self.tables))
+        deviations, unchecked = self._deviations()
+        data = self._data(unchecked)
         return Audit(
             judgements=tuple(self.judged[table.label] for table, _ in self.tables),
+            commitments=self._commitments(),
+            deviations=tuple(sorted(deviations, key=lambda each: each.deviation.rank)),
+            unchecked=tuple(unchecked),
+            data=data,
             until=self.until,
             days=self.question.days,
             refused=self.refused,
@@ -339,6 +363,57 @@ class _Audit:
             usage = fetch_usage(clients.cloudwatch, table.name, table.streams, days=self.question.days, now=self.until)
         self.folder.keep_usage(table, usage)
         return usage
+
+    def _deviations(self) -> tuple[list[PlacedDeviation], list[str]]:
+        """Return what is left over or differs in each account and region, and what of that could not be read."""
+        deviations, unchecked = [], []
+        with ThreadPoolExecutor(WORKERS) as threads:
+            checked = zip(self.places, threads.map(self._checked, self.places), strict=True)
+            for (name, _), (account, region, results) in checked:
+                for result in results:
+                    if result.deviation is not None:
+                        deviations.append(PlacedDeviation(account, region, result.deviation))
+                    elif result.state is not State.OK:
+                        unchecked.append(f"{name}: {result.check}: {result.text}")
+        return deviations, unchecked
+
+    def _checked(self, place: tuple[str, _OpenPlace]) -> tuple[str, str, list[Result]]:
+        name, open_place = place
+        with telling_of(name):
+            opened = open_place(Path(self.question.prices_file) if self.question.prices_file else None)
+        try:
+            return opened.account, opened.region, list(run_checks(opened, _CHECKS))
+        finally:
+            opened.close()
+
+    def _data(self, unchecked: list[str]) -> DataCosts:
+        """Return what the data of all tables costs; why it is not known of a place is added to *unchecked*."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        places: dict[str, tuple[RegionClients, list[LiveTable]]] = {}
+        for table, clients in self.tables:
+            places.setdefault(f"{table.account}/{table.region}", (clients, []))[1].append(table)
+        data: list[TableData] = []
+        for place, (clients, tables) in places.items():
+            if tables[0].region not in self.prices and (problem := self._load_prices(tables[0].region)):
+                unchecked.append(f"{place}: {problem}")
+                continue
+            try:
+                data += read_data(clients, tables)
+            except (BotoCoreError, ClientError) as error:
+                unchecked.append(f"{place}: {unread('storage and backups', error).text}")
+        return data_costs(data, self.prices.__getitem__)
+
+    def _commitments(self) -> CommitmentAdvice:
+        usages = [
+            HourlyUsage.of_capacity(
+                judged.capacity, self.prices[judged.region], is_infrequent_access=judged.is_infrequent_access
+            )
+            for judged in self.judged.values()
+            if judged.capacity is not None
+        ]
+        held = Commitments(has_savings_plan=self.question.has_savings_plan)
+        return advise(usages, self.prices.__getitem__, held, least_gain=self.question.least_gain)
 
     def _idle(self) -> dict[str, float] | None:
         """Return what Compute Optimizer says of idle tables; `None` if it says nothing in a region that has some."""

@@ -13,8 +13,10 @@ from rich.markup import escape
 from highwater.core import Dimension
 from highwater.terminal.console import open_console, say
 from highwater_lab.recommend import Candidate
-from highwater_lab.rehearse import PlanGoals, PlanSum, TablePlan, plan_app, sum_plans
+from highwater_lab.rehearse import PlanGoals, PlanSum, TablePlan, advise_commitments, plan_app, sum_plans
 from highwater_lab.report.app import counted, share, usd
+from highwater_lab.report.commitments import commitment_document, commitment_lines
+from highwater_lab.services.commitments import CommitmentAdvice
 from highwater_lab.simulation import TableSetup
 from highwater_lab.template import ListedApp, ListedTable
 from highwater_lab.traffic import Traffic
@@ -54,8 +56,9 @@ def recommend_for_app(
     except KeyboardInterrupt:
         say(f"stopped after {len(tables)} of {counted(len(app.tables), 'table')}", err=True)
     remarks = [f"{remark.text}." for remark in app.remarks]
+    commitments = advise_commitments(tables, goals, least_gain)
     if as_json:
-        click.echo(json.dumps(_document(tables, remarks, limit, least_gain)))
+        click.echo(json.dumps(_document(tables, remarks, limit, least_gain, commitments)))
         return _is_kept(tables, limit, least_gain)
     console.print(f"[bold]{escape(_sum_line(tables, limit, least_gain))}[/]", highlight=False, soft_wrap=True)
     if any(goals.conditions.commitments.reserved_units(dimension) for dimension in Dimension):
@@ -63,6 +66,8 @@ def recommend_for_app(
         console.print(f"[yellow]![/] {line}", highlight=False, soft_wrap=True)
     for remark in remarks:
         console.print(f"[yellow]![/] {escape(remark)}", highlight=False, soft_wrap=True)
+    for line in commitment_lines(commitments, "these plans"):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     for table in tables if code_of is not None else ():
         advised = _changed(table, limit, least_gain)
         if advised is not None and code_of is not None:
@@ -148,7 +153,9 @@ def candidate_document(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def _document(tables: list[TablePlan], remarks: list[str], limit: float, least_gain: float) -> dict[str, Any]:
+def _document(
+    tables: list[TablePlan], remarks: list[str], limit: float, least_gain: float, commitments: CommitmentAdvice
+) -> dict[str, Any]:
     sums = sum_plans(tables, limit, least_gain)
     return {
         "tables": [_table_document(each, limit, least_gain) for each in sorted(tables, key=lambda each: each.name)],
@@ -156,6 +163,7 @@ def _document(tables: list[TablePlan], remarks: list[str], limit: float, least_g
             name: {"cost_per_month_usd": round(each.usd, 2), "throttled_percent": each.throttled_percent}
             for name, each in (("now", sums.now), ("advised", sums.advised), ("on_demand", sums.on_demand))
         },
+        "commitments": commitment_document(commitments),
         "not_read": remarks,
     }
 

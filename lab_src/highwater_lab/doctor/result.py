@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from highwater_lab.audit.deviations import Deviation
+
 # Error codes of a missing permission, as services spell them
 _DENIED: Final = frozenset(
     {
@@ -46,6 +48,7 @@ class Result:
         text: A sentence without a period.
         fix: What to do; empty where all is well.
         details: What machines read besides, JSON-ready.
+        deviation: What is left over or differs, where this is about one; `None` otherwise.
     """
 
     check: str
@@ -53,6 +56,7 @@ class Result:
     text: str
     fix: str = ""
     details: dict[str, Any] | None = None
+    deviation: Deviation | None = None
 
     @property
     def line(self) -> str:
@@ -68,6 +72,7 @@ class Result:
             "text": self.text,
             "fix": self.fix or None,
             **(self.details or {}),
+            **({} if self.deviation is None else self.deviation.document()),
         }
 
 

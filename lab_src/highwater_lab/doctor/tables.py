@@ -17,6 +17,7 @@ from highwater.core.scaler.plan import ScaledPlan
 from highwater_lab.audit.deviations import (
     DeclaredTarget,
     Deviation,
+    DeviationKind,
     aws_command,
     drift_of,
     left_alarms,
@@ -181,9 +182,14 @@ def drift(place: CheckedPlace) -> Iterator[Result]:
         for target in each:
             live = place.live(target.name)
             if live is None:
-                text = f"target {target.name} is declared, and the index is gone"
                 found += 1
-                yield Result(check=name, state=State.WARNING, text=text, fix="deploy the table's stack again")
+                gone = Deviation(
+                    kind=DeviationKind.DRIFT,
+                    subject=f"target {target.name}",
+                    problem="is declared, and the index is gone",
+                    command="deploy the table's stack again",
+                )
+                yield _told(name, gone)
                 continue
             targets += 1
             differences = list(drift_of(target, live, prices, place.region))
@@ -227,7 +233,7 @@ def _told(name: str, deviation: Deviation) -> Result:
         state=State.FAILURE if deviation.can_throttle else State.WARNING,
         text=deviation.text,
         fix=deviation.command,
-        details=deviation.document(),
+        deviation=deviation,
     )
 
 

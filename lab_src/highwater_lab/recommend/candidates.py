@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from highwater.core import Capacity, HighWaterMark, IndexCapacity, Plan, Window
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from highwater_lab.services.commitments import CapacityHours
 from highwater_lab.simulation import Run
 
 _Item = TypeVar("_Item")
@@ -39,12 +40,14 @@ class Candidate:
         cost_per_month: The cost in USD a month, without one-time charges.
         throttled_percent: The percentage of requested units that were throttled.
         utilization_percent: The utilization of the provisioned capacity, `None` for on-demand.
+        hours: Its capacity in each clock hour; `None` if it was not simulated.
     """
 
     plan: Plan | None
     cost_per_month: float
     throttled_percent: float
     utilization_percent: float | None
+    hours: CapacityHours | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of_run(cls, plan: Plan | None, run: Run) -> Candidate:
@@ -54,6 +57,7 @@ class Candidate:
             cost_per_month=run.bill.per_month,
             throttled_percent=run.throttled_percent,
             utilization_percent=run.utilization_percent,
+            hours=run.capacity_hours,
         )
 
     @property

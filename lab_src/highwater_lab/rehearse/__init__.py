@@ -11,7 +11,7 @@ from highwater_lab.rehearse.app import (
 from highwater_lab.rehearse.jobs import PlannedBoost, PlannedJob
 from highwater_lab.rehearse.limits import Limits, Passed
 from highwater_lab.rehearse.outcome import Cheapest, Outcome
-from highwater_lab.rehearse.plans import PlanGoals, PlanSum, Sums, TablePlan, plan_app, sum_plans
+from highwater_lab.rehearse.plans import PlanGoals, PlanSum, Sums, TablePlan, advise_commitments, plan_app, sum_plans
 from highwater_lab.rehearse.rehearsal import Conditions, Rehearsal, RehearsalError, Workload, rehearse
 from highwater_lab.template import Consequence, Hazard, HazardKind
 
@@ -38,6 +38,7 @@ __all__ = [
     "TableRehearsal",
     "UnreadChange",
     "Workload",
+    "advise_commitments",
     "plan_app",
     "rehearse",
     "rehearse_app",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from highwater_lab.recommend import Candidate, Recommendation, recommend
 from highwater_lab.recommend.search import without_windows
 from highwater_lab.rehearse.app import does_not_fit, run_all
 from highwater_lab.rehearse.rehearsal import Conditions, assumptions
+from highwater_lab.services.commitments import CommitmentAdvice, HourlyUsage, advise
 from highwater_lab.services.prices import Prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import TableSetup
+from highwater_lab.simulation.simulator import billed_replicas
 from highwater_lab.template import ListedApp, ListedTable
 from highwater_lab.traffic import Traffic
 
@@ -69,6 +71,24 @@ def sum_plans(tables: Sequence[TablePlan], limit_percent: float, least_gain: flo
         _sum((each, each.advised(limit_percent, least_gain)) for each in known),
         _sum((each, each.on_demand) for each in known),
     )
+
+
+def advise_commitments(tables: Iterable[TablePlan], goals: PlanGoals, least_gain: float) -> CommitmentAdvice:
+    """Return which commitments are worth it for the advised plans of the tables that are known, all together."""
+    prices_of = goals.conditions.prices
+    usages = []
+    for table in tables:
+        advised = None if table.found is None else table.found.advised(goals.max_throttled_percent, least_gain)
+        if advised is not None and advised.hours is not None and table.setup is not None:
+            prices = prices_of(table.setup.region)
+            usage = HourlyUsage.of_capacity(
+                advised.hours,
+                prices,
+                is_infrequent_access=table.setup.is_infrequent_access,
+                replicas=billed_replicas(table.setup, prices),
+            )
+            usages.append(usage)
+    return advise(usages, prices_of, goals.conditions.commitments, least_gain=least_gain)
 
 
 def _sum(chosen: Iterator[tuple[Recommendation, Candidate | None]]) -> PlanSum:

@@ -7,8 +7,9 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
+from decimal import Decimal
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -57,21 +58,74 @@ class UnitPrices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DataPrices:
+    """Prices in USD of what is kept of a table beside its storage, and of reading its stream, in both table classes.
+
+    Attributes:
+        recovery_gb_month: Point-in-time recovery of a gigabyte of the table and its local indexes for a month.
+        backup_gb_month: A gigabyte of an on-demand backup for a month.
+        stream_read_million: A million read requests to a stream. Those of Lambda functions and of global tables are
+            free.
+    """
+
+    recovery_gb_month: float
+    backup_gb_month: float
+    stream_read_million: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservedPrices:
+    """Prices in USD of 100 reserved units for a term: what is paid at its begin, and in each of its hours.
+
+    Attributes:
+        write_upfront: What 100 write units cost once.
+        write_hour: What they cost an hour, used or not.
+        read_upfront: What 100 read units cost once.
+        read_hour: What they cost an hour, used or not.
+    """
+
+    write_upfront: float
+    write_hour: float
+    read_upfront: float
+    read_hour: float
+
+    def upfront(self, dimension: Dimension) -> Decimal:
+        """Return what 100 units of a dimension cost once."""
+        return exact(self.read_upfront if dimension is Dimension.READ else self.write_upfront)
+
+    def hour(self, dimension: Dimension) -> Decimal:
+        """Return what 100 units of a dimension cost an hour beside that."""
+        return exact(self.read_hour if dimension is Dimension.READ else self.write_hour)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RegionPrices:
-    """Prices of throughput in one region, by table class.
+    """Prices of one region: of throughput by table class, and of what else is billed for a table.
 
     Attributes:
         standard: The prices of DynamoDB Standard.
         infrequent_access: The prices of DynamoDB Standard-IA.
+        data: The prices of backups and streams; `None` if the file does not have them.
+        reserved: The prices of reserved capacity by the years of the term; without the terms that the file lacks.
     """
 
     standard: UnitPrices
     infrequent_access: UnitPrices
+    data: DataPrices | None = None
+    reserved: Mapping[int, ReservedPrices] = field(default_factory=dict)
 
 
-# The discounts of Database Savings Plans, one year without upfront payment, since December 2025 (FACTS.md, section 11)
-_PLAN_PROVISIONED: Final = 0.88
-_PLAN_ON_DEMAND: Final = 0.82
+def exact(price: float) -> Decimal:
+    """Return a price as it is written in the file."""
+    return Decimal(str(price))
+
+
+# What is left of list prices with a Database Savings Plan, one year without upfront payment, since December 2025
+# (princeboot/aws-dbsavingsplan-data cf13746, read 2026-11)
+PLAN_PROVISIONED: Final = Decimal("0.88")
+PLAN_ON_DEMAND: Final = Decimal("0.82")
+# The terms of reserved capacity (Amazon DynamoDB Developer Guide, "DynamoDB reserved capacity", read 2026-11)
+RESERVED_YEARS: Final = (1, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +150,12 @@ class Commitments:
     @property
     def provisioned_factor(self) -> float:
         """The factor on prices of provisioned capacity that is not reserved."""
-        return _PLAN_PROVISIONED if self.has_savings_plan else 1.0
+        return float(PLAN_PROVISIONED) if self.has_savings_plan else 1.0
 
     @property
     def on_demand_factor(self) -> float:
         """The factor on prices of request units."""
-        return _PLAN_ON_DEMAND if self.has_savings_plan else 1.0
+        return float(PLAN_ON_DEMAND) if self.has_savings_plan else 1.0
 
     @property
     def name(self) -> str:
@@ -202,18 +256,29 @@ _OPTIONAL: Final = frozenset({"storage_gb_month"})
 
 def _region(name: str, region: str, document: Any) -> RegionPrices:
     document = document if isinstance(document, dict) else {}
-    classes = {}
-    for table_class in fields(RegionPrices):
-        members = document.get(table_class.name)
-        members = members if isinstance(members, dict) else {}
-        classes[table_class.name] = UnitPrices(
+
+    def read(kind: type, member: str, value: object) -> Any:
+        members = value if isinstance(value, dict) else {}
+        return kind(
             **{
-                price.name: _price(name, f"{region} {table_class.name} {price.name}", members.get(price.name))
-                for price in fields(UnitPrices)
+                price.name: _price(name, f"{region} {member} {price.name}", members.get(price.name))
+                for price in fields(kind)
                 if price.name in members or price.name not in _OPTIONAL
             }
         )
-    return RegionPrices(**classes)
+
+    reserved = document.get("reserved")
+    terms = reserved if isinstance(reserved, dict) else {}
+    return RegionPrices(
+        standard=read(UnitPrices, "standard", document.get("standard")),
+        infrequent_access=read(UnitPrices, "infrequent_access", document.get("infrequent_access")),
+        data=read(DataPrices, "data", document["data"]) if "data" in document else None,
+        reserved={
+            years: read(ReservedPrices, f"reserved {years}", terms[str(years)])
+            for years in RESERVED_YEARS
+            if str(years) in terms
+        },
+    )
 
 
 def _price(name: str, label: str, value: object) -> float:
@@ -249,7 +314,10 @@ def _load(file: Path) -> dict[str, Any]:
 PRICE_LIST_URL: Final = "https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/AmazonDynamoDB/current/index.json"
 _SERVICE: Final = "AmazonDynamoDB"
 # USE2-WriteCapacityUnit-Hrs; us-east-1 has no prefix, IA is the table class Standard-IA
-_USAGE: Final = re.compile(r"(?:[A-Z]+\d*-)??(IA-)?(Read|Write|)(CapacityUnit-Hrs|RequestUnits|TimedStorage-ByteHrs)")
+_USAGE: Final = re.compile(
+    r"(?:[A-Z]+\d*-)??(IA-)?(Read|Write|)"
+    r"(CapacityUnit-Hrs|RequestUnits|Timed(?:PITR|Backup|)Storage-ByteHrs|Streams-Requests)"
+)
 _COLUMNS: Final = ("Region", "Service Code", "Usage Type", "On-Demand Rate")
 _MEMBERS: Final = {
     ("Write", "CapacityUnit-Hrs"): "write_unit_hour",
@@ -258,12 +326,19 @@ _MEMBERS: Final = {
     ("Read", "RequestUnits"): "on_demand_read_million",
     ("", "TimedStorage-ByteHrs"): "storage_gb_month",
 }
+# of a region, whatever the class of the table
+_DATA_MEMBERS: Final = {
+    "TimedPITRStorage-ByteHrs": "recovery_gb_month",
+    "TimedBackupStorage-ByteHrs": "backup_gb_month",
+    "Streams-Requests": "stream_read_million",
+}
 
 
 def price_file(text: str, where: str, today: date) -> dict[str, Any]:
     """Return the members of a price file, from the text of AWS's price list or of a CSV of rates.
 
-    Regions that lack one of the prices are left out. Raises `PriceError`, naming *where*, if there is none.
+    Regions that lack one of the prices are left out. The prices of reserved capacity are the lab's. Raises
+    `PriceError`, naming *where*, if there is none.
     """
     try:
         rates = list(_rates_of_json(json.loads(text)) if text.lstrip().startswith("{") else _rates_of_csv(text))
@@ -271,22 +346,32 @@ def price_file(text: str, where: str, today: date) -> dict[str, Any]:
         raise PriceError(
             f"{where}: is neither AWS's price list of DynamoDB nor a CSV file with the columns {', '.join(_COLUMNS)}"
         ) from error
-    regions: dict[str, dict[str, dict[str, float]]] = {}
+    regions: dict[str, dict[str, Any]] = {}
     for region, usage, rate in rates:
         match = _USAGE.fullmatch(usage)
-        if match is None or (match[2], match[3]) not in _MEMBERS:
+        if match is None:
             continue
-        table_class = "infrequent_access" if match[1] else "standard"
-        member = _MEMBERS[match[2], match[3]]
+        group, member = "infrequent_access" if match[1] else "standard", _MEMBERS.get((match[2], match[3]))
+        if not match[1] and not match[2] and match[3] in _DATA_MEMBERS:
+            group, member = "data", _DATA_MEMBERS[match[3]]
+        if member is None:
+            continue
         price = rate * 1e6 if member.endswith("million") else rate
-        classes = regions.setdefault(region, {"standard": {}, "infrequent_access": {}})
+        members = regions.setdefault(region, {}).setdefault(group, {})
         # the first units of a month may be a separate tier, which is free
-        classes[table_class][member] = round(max(price, classes[table_class].get(member, 0.0)), 12)
-    whole = {
-        region: regions[region]
-        for region in sorted(regions)
-        if all(set(_MEMBERS.values()) - _OPTIONAL <= members.keys() for members in regions[region].values())
-    }
+        members[member] = round(max(price, members.get(member, 0.0)), 12)
+    needed = set(_MEMBERS.values()) - _OPTIONAL
+    whole = {}
+    for region, groups in sorted(regions.items()):
+        if not all(needed <= groups.get(each, {}).keys() for each in ("standard", "infrequent_access")):
+            continue
+        whole[region] = {each: groups[each] for each in ("standard", "infrequent_access")}
+        if groups.get("data", {}).keys() == set(_DATA_MEMBERS.values()):
+            whole[region]["data"] = groups["data"]
+        # in another form in AWS's list, and in none in a CSV of rates
+        reserved = _load_shipped()["regions"].get(region, {}).get("reserved")
+        if reserved is not None:
+            whole[region]["reserved"] = reserved
     if not whole:
         raise PriceError(f"{where}: has no region with all prices of DynamoDB's throughput")
     return {"dated": f"{today:%Y-%m}", "source": where, **_flat(), "regions": whole}

@@ -15,6 +15,7 @@ from highwater.core.throttles import ThrottleCause
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.physics.throughput import Cause
 from highwater_lab.services.billing import Bill
+from highwater_lab.services.commitments import CapacityHours
 from highwater_lab.simulation.setup import JobRun, QueueRun
 from highwater_lab.traffic.series import Stream
 
@@ -233,6 +234,12 @@ class Run:
             for cause, units in target.throttled_by_cause().items():
                 totals[cause] = totals.get(cause, 0.0) + units
         return dict(sorted(totals.items(), key=lambda item: -item[1]))
+
+    @property
+    def capacity_hours(self) -> CapacityHours:
+        """What was provisioned, or consumed on demand, in each whole clock hour."""
+        targets = [(each.dimension, each.hour_peaks, each.consumed) for each in self.targets]
+        return CapacityHours.of_targets(self.start, targets, self.minutes)
 
     @property
     def utilization_percent(self) -> float | None:
