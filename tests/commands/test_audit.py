@@ -34,7 +34,7 @@ ROLE = f"arn:aws:iam::{ACCOUNT}:role/auditor"
 def cloud() -> Iterator[LocalCloud]:
     """Tables with faults and without, three days old, and the role."""
     with LocalCloud(clock="driven", has_instant_updates=True, is_strict=True) as made:
-        (policy,) = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "audit.md").read_text(), re.DOTALL)
+        (policy,) = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "audit-in-detail.md").read_text(), re.DOTALL)
         iam = made.client("iam")
         caller = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action": "sts:AssumeRole"}
         trust = {"Version": "2012-10-17", "Statement": [caller]}

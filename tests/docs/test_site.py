@@ -24,6 +24,9 @@ PAGES = [*_PAGES, *sorted(DOCS.rglob("*.md")), *sorted(ROOT.glob("examples/*/REA
 _FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"\]\((?!https?:)([^)\s]+)\)")
+_FENCE_LINE = re.compile(r"^ *```.*$", re.MULTILINE)
+# one for each reader: who declares windows, has throttles, runs jobs, reviews costs
+_PATHS = ("Declare windows", "Throttles now", "Run jobs", "Review costs")
 
 
 def _anchors(page: Path) -> set[str]:
@@ -58,7 +61,27 @@ def test_index_has_every_page_once_and_nothing_else() -> None:
 
 def test_index_has_the_sections_of_the_menu() -> None:
     titles = [title for title, _ in conf.menu((DOCS / "index.md").read_text())]
-    assert titles == ["Begin", "Do", "Try", "Operate", "Know", "Reference", "Decisions"]
+    reference = ["begin", "tables", "scaler and jobs", "try", "operate", "measured", "names", "decisions"]
+    assert titles == [*_PATHS, *(f"Reference: {each}" for each in reference)]
+
+
+def test_each_path_is_read_in_ten_minutes() -> None:
+    """Two hundred words a minute, with those of tables and code."""
+    paths = dict(conf.menu((DOCS / "index.md").read_text()))
+    words = {
+        path: sum(len(_FENCE_LINE.sub("", (DOCS / f"{page}.md").read_text()).split()) for page in paths[path])
+        for path in _PATHS
+    }
+    assert {path: count for path, count in words.items() if count > 2_000} == {}
+
+
+def test_first_page_begins_with_the_four_paths() -> None:
+    first = (DOCS / "index.md").read_text().partition("\n## ")[0]
+    rows = [line for line in first.splitlines() if line.startswith("| ")][1:]
+    linked = [[link.removesuffix(".md") for link in _LINK.findall(row)] for row in rows]
+    assert linked == [pages for title, pages in conf.menu((DOCS / "index.md").read_text()) if title in _PATHS]
+    readme = (ROOT / "README.md").read_text()
+    assert all(f"](docs/{pages[0]}.md)" in readme for pages in linked)
 
 
 def test_list_of_decisions_has_each_with_its_title() -> None:
