@@ -53,7 +53,12 @@ _WINDOWS: Final = ", windows=[load]"
 DECLARED: Final = f"""\
 key = dynamodb.Attribute(name="order_id", type=dynamodb.AttributeType.STRING)
 load = Window.weekly(
-    "load", days="MON-FRI", start="05:00", end="06:30", timezone="America/New_York", write_min={RAISED:_}
+    "load",
+    days="MON-FRI",
+    start="05:00",
+    end="06:30",
+    timezone="America/New_York",
+    write_min={RAISED:_},
 )
 read = Capacity.autoscaled(min_capacity=10, max_capacity=400)
 write = Capacity.autoscaled(min_capacity=50, max_capacity=4_000)
