@@ -65,6 +65,7 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
     "designs": _module(
         "designs", "the article's eight designs with a paced job; writes docs/eight-designs.md", "seconds"
     ),
+    "tour": _module("tour", "a window, a surge and a pull request in pictures; writes docs/tour.md", "half a minute"),
     "jumps": _module("jumps", "how the scaler meets a jump in traffic, beside native scaling", "seconds"),
     "batches": _module(
         "batches", "batches that run every so often, beside native target tracking", "half a minute", "ARGS=--all"

@@ -158,7 +158,7 @@ cheaper. [Tables](tables.md) has how a table comes back from on-demand without a
 `highwater.pace` keeps an existing session within a budget. [Pacing](pace.md).""",
     5: """\
 `highwater load orders --write 13500 --start slow --from orders.jsonl.zst`, or in Python `start="slow"`. The rate goes
-by what the table shows, not by a timer. [Pacing](pace.md#rates-that-follow-the-table).""",
+by what the table shows, not by a timer. [Pacing](pace-in-detail.md#rates-that-follow-the-table).""",
     6: f"""{
         _code(
             more='''

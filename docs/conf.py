@@ -7,11 +7,15 @@ docstrings, whose words in backticks and examples are Markdown.
 
 from __future__ import annotations
 
+import html
 import importlib.metadata
 import inspect
 import os
 import posixpath
 import re
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +36,10 @@ html_title = f"{project} {version}"
 html_copy_source = False
 # decisions come last in what a search finds
 html_search_scorer = str(Path(__file__).parent / "_templates" / "search_scorer.js")
-html_context = {"versions": os.environ.get("HIGHWATER_DOCS_VERSIONS", "").split()}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+# of options, it would make one dash of two
+smartquotes = False
 templates_path = ["_templates"]
 html_sidebars = {
     "**": [
@@ -49,7 +56,8 @@ napoleon_numpy_docstring = False
 autodoc_typehints = "signature"
 python_use_unqualified_type_names = True
 
-SOURCE: Final = "https://github.com/cdk-highwater/highwater/blob/main"
+REPOSITORY: Final = "https://github.com/cdk-highwater/highwater"
+SOURCE: Final = f"{REPOSITORY}/blob/main"
 _LINK: Final = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s]+)(?=\))")
 _ENTRY: Final = re.compile(r"^- \[[^\]]+\]\(([^)#]+)\.(?:md|rst)\)", re.MULTILINE)
 _SECTION: Final = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -65,6 +73,41 @@ class _Unwritten:
 
 
 _UNWRITTEN: Final = _Unwritten()
+
+
+def built(environment: Mapping[str, str], commit: str, is_changed: bool, at: datetime) -> str:
+    """Return what the footer of each page says of this build, in HTML: its day, commit and run.
+
+    Args:
+        environment: The environment variables; those of GitHub's runners name the run.
+        commit: The commit that is built, "" if the pages are not in a repository.
+        is_changed: Whether the work tree has changes that are not committed.
+        at: When it is built.
+    """
+    link = '<a class="muted-link" href="{}">{}</a>'.format
+    said = f"Built on {at.astimezone(UTC):%Y-%m-%d}"
+    if commit:
+        said += f" from commit {link(f'{REPOSITORY}/commit/{commit}', commit[:7])}"
+        said += ", with changes that are not committed," if is_changed else ""
+    if run := environment.get("GITHUB_RUN_ID"):
+        repository = f"{environment['GITHUB_SERVER_URL']}/{environment['GITHUB_REPOSITORY']}"
+        return f"{said} by {link(html.escape(f'{repository}/actions/runs/{run}'), f'run {html.escape(run)}')}."
+    return f"{said} by a local build."
+
+
+def _built_now() -> str:
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    now = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
+    return built(os.environ, _git("rev-parse", "HEAD"), bool(_git("status", "--porcelain")), now)
+
+
+def _git(*arguments: str) -> str:
+    """Return what git says of the checkout with these pages, "" if it says nothing."""
+    command = ["git", "-C", str(Path(__file__).parent), *arguments]
+    try:
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def menu(index: str) -> list[tuple[str, list[str]]]:
@@ -157,6 +200,10 @@ def _sign(
     from sphinx.util.inspect import stringify_signature
 
     return stringify_signature(constructor_of(documented), unqualified_typehints=True), None
+
+
+# what templates may show
+html_context = {"versions": os.environ.get("HIGHWATER_DOCS_VERSIONS", "").split(), "built": _built_now()}
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -25,7 +25,7 @@ from tests.cdk_cli import ROOT
 
 
 def test_cost_page_says_what_the_command_prints() -> None:
-    page = (ROOT / "docs" / "cost.md").read_text()
+    page = "".join((ROOT / "docs" / name).read_text() for name in ("cost.md", "cost-of-boosts-and-pulses.md"))
     for what, usd in per_pulses():
         assert f"| {what} | {usd:.4f} |" in page
     for what, usd in per_boost():
@@ -64,7 +64,7 @@ def test_metrics_that_are_paid_for_are_those_of_the_scoreboard() -> None:
         f"{of_pulses[0]:,} metrics for each target and month in FLOOR mode and {of_pulses[1]:,} in DIRECT mode "
         f"([benchmarks](benchmarks.md)), which cost {of_pulses[0] * cost:.2f} and {of_pulses[1] * cost:.2f} USD."
     )
-    assert said in " ".join((ROOT / "docs" / "cost.md").read_text().split())
+    assert said in " ".join((ROOT / "docs" / "cost-of-boosts-and-pulses.md").read_text().split())
 
 
 def _worlds(section: str) -> list[list[tuple[float, float]]]:

@@ -35,7 +35,7 @@ ROLE = f"arn:aws:iam::{ACCOUNT}:role/auditor"
 def cloud() -> Iterator[LocalCloud]:
     """Tables with faults and without, three days old, and the role."""
     with LocalCloud(clock="driven", has_instant_updates=True, is_strict=True) as made:
-        (policy,) = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "audit.md").read_text(), re.DOTALL)
+        (policy,) = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "audit-in-detail.md").read_text(), re.DOTALL)
         iam = made.client("iam")
         caller = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action": "sts:AssumeRole"}
         trust = {"Version": "2012-10-17", "Statement": [caller]}
@@ -101,7 +101,7 @@ def test_just_the_planted_faults_are_found(audit: Command, tmp_path: Path) -> No
     assert _findings(done.stdout) == wanted
     document = json.loads(done.stdout)
     assert (document["deviations"], document["deviations_usd"], document["unchecked"]) == ([], 0, [])
-    (policy,) = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "audit.md").read_text(), re.DOTALL)
+    (policy,) = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "audit-in-detail.md").read_text(), re.DOTALL)
     allowed = {action.partition(":")[2] for each in json.loads(policy)["Statement"] for action in _actions(each)}
     # needs no permission
     assert document["calls"].keys() - allowed == {"GetCallerIdentity"}

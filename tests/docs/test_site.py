@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,12 +21,18 @@ from docs import conf, versions
 from tests.cdk_cli import ROOT
 from tests.report.test_page import BROWSER
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
 DOCS = ROOT / "docs"
 _PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
 PAGES = [*_PAGES, *sorted(DOCS.rglob("*.md")), *sorted(ROOT.glob("examples/*/README.md"))]
 _FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"\]\((?!https?:)([^)\s]+)\)")
+_FENCE_LINE = re.compile(r"^ *```.*$", re.MULTILINE)
+# one for each reader: who declares windows, has throttles, runs jobs, reviews costs
+_PATHS = ("Declare windows", "Throttles now", "Run jobs", "Review costs")
 
 
 def _anchors(page: Path) -> set[str]:
@@ -58,7 +67,27 @@ def test_index_has_every_page_once_and_nothing_else() -> None:
 
 def test_index_has_the_sections_of_the_menu() -> None:
     titles = [title for title, _ in conf.menu((DOCS / "index.md").read_text())]
-    assert titles == ["Begin", "Do", "Try", "Operate", "Know", "Reference", "Decisions"]
+    reference = ["begin", "tables", "scaler and jobs", "try", "operate", "measured", "names", "decisions"]
+    assert titles == [*_PATHS, *(f"Reference: {each}" for each in reference)]
+
+
+def test_each_path_is_read_in_ten_minutes() -> None:
+    """Two hundred words a minute, with those of tables and code."""
+    paths = dict(conf.menu((DOCS / "index.md").read_text()))
+    words = {
+        path: sum(len(_FENCE_LINE.sub("", (DOCS / f"{page}.md").read_text()).split()) for page in paths[path])
+        for path in _PATHS
+    }
+    assert {path: count for path, count in words.items() if count > 2_000} == {}
+
+
+def test_first_page_begins_with_the_four_paths() -> None:
+    first = (DOCS / "index.md").read_text().partition("\n## ")[0]
+    rows = [line for line in first.splitlines() if line.startswith("| ")][1:]
+    linked = [[link.removesuffix(".md") for link in _LINK.findall(row)] for row in rows]
+    assert linked == [pages for title, pages in conf.menu((DOCS / "index.md").read_text()) if title in _PATHS]
+    readme = (ROOT / "README.md").read_text()
+    assert all(f"](docs/{pages[0]}.md)" in readme for pages in linked)
 
 
 def test_list_of_decisions_has_each_with_its_title() -> None:
@@ -150,6 +179,7 @@ def test_site_is_built_without_a_warning(tmp_path: Path) -> None:
     sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
     done = subprocess.run(
         [*sphinx, "-d", str(tmp_path / "doctrees"), str(ROOT / "docs"), str(tmp_path / "site")],
+        env=os.environ | {"SOURCE_DATE_EPOCH": "1894060800"},
         capture_output=True,
         text=True,
         check=False,
@@ -158,25 +188,79 @@ def test_site_is_built_without_a_warning(tmp_path: Path) -> None:
     page = (tmp_path / "site" / "index.html").read_text()
     assert f"Highwater {conf.version}" in page
     assert 'href="boosts.html"' in page
-    _check_search(tmp_path / "site")
-
-
-def _check_search(site: Path) -> None:
-    """Decisions are found, behind all pages for users."""
+    assert '<p class="built">Built on 2030-01-08 ' in page
     if BROWSER is None:
         return
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        page = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"]).new_page()
-        for words in ("price", "savings plan", "aftermath rollback"):
-            page.goto(f"{(site / 'search.html').as_uri()}?q={words}")
-            page.locator("p.search-summary", has_text="Search finished").wait_for()
-            links = page.locator("#search-results li > a").all()
-            found = [str(link.get_attribute("href")) for link in links]
-            is_decision = [each.startswith("decisions/") for each in found]
-            assert is_decision == sorted(is_decision), f"{words}: {found}"
-            assert {True, False} == set(is_decision), f"{words}: {found}"
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        _check_search(tmp_path / "site", browser)
+        _check_widths(tmp_path / "site", browser)
+
+
+def _check_widths(site: Path, browser: Browser) -> None:
+    """On a phone no page is wider than the screen, and neither code nor a picture is."""
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    wide = """() => [document.documentElement, ...document.querySelectorAll("article pre, article img")]
+        .filter(each => each.scrollWidth > each.clientWidth + 1 || each.clientWidth > innerWidth)
+        .map(each => each.tagName)"""
+    for file in sorted(site.glob("*.html")):
+        page.goto(file.as_uri())
+        assert page.evaluate(wide) == [], file.name
+    page.close()
+
+
+def _check_search(site: Path, browser: Browser) -> None:
+    """Decisions are found, behind all pages for users."""
+    page = browser.new_page()
+    for words in ("price", "savings plan", "aftermath rollback"):
+        page.goto(f"{(site / 'search.html').as_uri()}?q={words}")
+        page.locator("p.search-summary", has_text="Search finished").wait_for()
+        links = page.locator("#search-results li > a").all()
+        found = [str(link.get_attribute("href")) for link in links]
+        is_decision = [each.startswith("decisions/") for each in found]
+        assert is_decision == sorted(is_decision), f"{words}: {found}"
+        assert {True, False} == set(is_decision), f"{words}: {found}"
+
+
+_COMMIT = "0123456789abcdef0123456789abcdef01234567"
+_RUNNER = {
+    "GITHUB_SERVER_URL": "https://code.example",
+    "GITHUB_REPOSITORY": "someone/fork",
+    "GITHUB_RUN_ID": "4711",
+}
+
+
+@pytest.mark.parametrize(
+    ("environment", "commit", "is_changed", "said"),
+    [
+        pytest.param(
+            _RUNNER,
+            _COMMIT,
+            False,
+            "Built on 2030-01-08 from commit "
+            f'<a class="muted-link" href="{conf.REPOSITORY}/commit/{_COMMIT}">0123456</a> by '
+            '<a class="muted-link" href="https://code.example/someone/fork/actions/runs/4711">run 4711</a>.',
+            id="by-a-run-of-ci",
+        ),
+        pytest.param(
+            {},
+            _COMMIT,
+            True,
+            "Built on 2030-01-08 from commit "
+            f'<a class="muted-link" href="{conf.REPOSITORY}/commit/{_COMMIT}">0123456</a>, '
+            "with changes that are not committed, by a local build.",
+            id="locally-with-changes",
+        ),
+        pytest.param({}, "", False, "Built on 2030-01-08 by a local build.", id="of-files-in-no-repository"),
+    ],
+)
+def test_footer_says_day_commit_and_run_of_the_build(
+    environment: dict[str, str], commit: str, is_changed: bool, said: str
+) -> None:
+    late = datetime(2030, 1, 7, 23, 30, tzinfo=timezone(timedelta(hours=-5)))
+    assert conf.built(environment, commit, is_changed, late) == said, "the day in UTC, wherever it is built"
 
 
 def test_releases_are_the_tags_of_versions_and_the_newest_is_first() -> None:
@@ -188,7 +272,8 @@ def test_releases_are_the_tags_of_versions_and_the_newest_is_first() -> None:
 def test_each_released_version_is_built_from_its_own_pages_and_leads_to_the_others(tmp_path: Path) -> None:
     repository, out = tmp_path / "repository", tmp_path / "site"
     docs = repository / "docs"
-    shutil.copytree(DOCS / "_templates", docs / "_templates")
+    for folder in ("_templates", "_static"):
+        shutil.copytree(DOCS / folder, docs / folder)
     shutil.copy(DOCS / "conf.py", docs)
 
     def git(*arguments: str) -> str:

@@ -161,7 +161,9 @@ def test_message_of_the_page_of_buffered_writes_is_one() -> None:
     assert not action.is_delete
     assert (action.key, str(action.version)) == (("o-1",), "7")
     # tests/commands/test_audit.py and test_doctor.py, and tests/deploys/test_boosts.py, use the policies of their pages
-    known = ("docs/audit.md", "docs/doctor.md", "docs/operations.md", "docs/pulse-protocol.md", body.page)
+    known = ("docs/audit-in-detail.md", "docs/doctor.md", "docs/operations.md", "docs/pulse-protocol.md", body.page)
+    # and tests/cli/test_shards_command.py the line of a log
+    known += ("docs/sharding.md",)
     assert all(each.page in known for each in _snippets() if each.language == "json")
 
 

@@ -124,7 +124,7 @@ class BoostTask(Construct):
         """Return boost, *work* and release as one chain; if the work fails, the boost is released before the failure.
 
         The chain's output is that of the work. A failure of the work ends in a Fail state behind the release, and
-        Step Functions redrives an execution from there: docs/boosts.md says how to redrive work.
+        Step Functions redrives an execution from there: docs/boosts-in-detail.md says how to redrive work.
         """
         attempt = sfn.Parallel(self, "Work", state_name=self._named("Work"), output_path="$[0]").branch(work)
         failed = self._fail("Failed")
