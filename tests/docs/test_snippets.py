@@ -97,7 +97,8 @@ def test_every_text_block_stands_behind_a_snippet_that_says_it() -> None:
 
 
 def test_pages_hold_no_other_kind_of_block() -> None:
-    assert {snippet.language for snippet in _snippets()} <= {"python", "text", "sh", "json", "yaml"}
+    # what is ts or hcl is used in tests/deploys/test_tables_of_others.py
+    assert {snippet.language for snippet in _snippets()} <= {"python", "text", "sh", "json", "yaml", "ts", "hcl"}
 
 
 def _steps(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -160,10 +161,10 @@ def test_message_of_the_page_of_buffered_writes_is_one() -> None:
     assert isinstance(action, BufferedAction)
     assert not action.is_delete
     assert (action.key, str(action.version)) == (("o-1",), "7")
-    # tests/commands/test_audit.py and test_doctor.py, and tests/deploys/test_boosts.py, use the policies of their pages
-    known = ("docs/audit-in-detail.md", "docs/doctor.md", "docs/operations.md", "docs/pulse-protocol.md", body.page)
-    # and tests/cli/test_shards_command.py the line of a log
-    known += ("docs/sharding.md",)
+    # tests/commands/test_audit.py and test_doctor.py, and tests/deploys/test_boosts.py, use the policies of pages;
+    # test_tables_of_others.py uses all of its page
+    known = {"audit-in-detail", "doctor", "operations", "pulse-protocol", "sharding", "tables-of-others"}
+    known = {body.page, *(f"docs/{name}.md" for name in known)}
     assert all(each.page in known for each in _snippets() if each.language == "json")
 
 

@@ -215,10 +215,22 @@ def _scaled(session: StubbedSession, *names: str) -> None:
     session.answer("application-autoscaling", "describe_scheduled_actions", {"ScheduledActions": []}, **asked)
 
 
-def _plans(session: StubbedSession, *names: str, value: str = "") -> None:
+def _plans(
+    session: StubbedSession, *names: str, value: str = "", tags: dict[str, dict[str, str]] | None = None
+) -> None:
+    """Plans in parameters, and tables with the tags of a scaler; of a tag the part behind `highwater:`."""
     parameters = [{"Name": name, "Value": value} for name in names]
     asked = {"Path": "/highwater/plans/", "Recursive": True}
     session.answer("ssm", "get_parameters_by_path", {"Parameters": parameters}, **asked)
+    tagged = [
+        {
+            "ResourceARN": f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{name}",
+            "Tags": [{"Key": f"highwater:{key}", "Value": text} for key, text in own.items()],
+        }
+        for name, own in (tags or {}).items()
+    ]
+    found = {"TagFilters": [{"Key": "highwater:managed"}], "ResourceTypeFilters": ["dynamodb:table"]}
+    session.answer("resourcegroupstaggingapi", "get_resources", {"ResourceTagMappingList": tagged}, **found)
 
 
 DEREGISTER = (
@@ -257,6 +269,53 @@ def test_table_with_two_scalers_is_a_failure(session: StubbedSession) -> None:
         State.FAILURE,
         "table orders has 2 scalers, Shop, Web; each undoes the other's floors",
         "remove it from all but one, and deploy their stacks",
+    )
+
+
+BOUNDS = {"read-min": "5", "read-max": "50", "write-min": "6", "write-max": "60"}
+
+
+def test_table_of_a_scaler_that_has_tags_too_is_a_failure(session: StubbedSession) -> None:
+    _scaled(session)
+    direct = {"orders": BOUNDS | {"managed": "direct"}}
+    _plans(session, "/highwater/plans/Shop/orders", value=PLAN, tags=direct)
+    assert _said(session, "owners") == (
+        State.FAILURE,
+        "table orders has 2 scalers, Shop, that of tables with the tag highwater:managed; each undoes the other's "
+        "floors",
+        "remove it from all but one, and deploy their stacks",
+    )
+
+
+def test_target_of_a_table_with_the_tag_direct_is_a_failure(session: StubbedSession) -> None:
+    _scaled(session, "orders")
+    session.refuse("cloudformation", "describe_stack_resources", "ValidationError", "Stack does not exist")
+    _plans(session, tags={"orders": BOUNDS | {"managed": "direct"}})
+    assert _said(session, "owners") == (
+        State.FAILURE,
+        "target table/orders write is registered, and the table has the tag highwater:managed = direct, so no scaler "
+        "changes it: no stack has it: it is somebody's by hand, or Terraform's",
+        f"take it out of what made it, or {DEREGISTER}; or set the tag to floor",
+    )
+
+
+def test_table_with_the_tag_floor_and_without_a_target_is_a_failure(session: StubbedSession) -> None:
+    _scaled(session, "orders")
+    _plans(session, tags={"orders": BOUNDS | {"managed": "floor"}})
+    assert _said(session, "owners") == (
+        State.FAILURE,
+        "target table/orders read is not registered, and the table has the tag highwater:managed = floor, so nothing "
+        "scales it",
+        "give it target tracking where the table is made, or set the tag to direct",
+    )
+
+
+def test_wrong_tags_are_a_warning(session: StubbedSession) -> None:
+    _plans(session, tags={"orders": BOUNDS | {"managed": "both"}})
+    assert _said(session, "owners") == (
+        State.WARNING,
+        "no scaler manages table orders: tag highwater:managed must be floor or direct, got 'both'",
+        "correct its tags; docs/scaler.md has them",
     )
 
 

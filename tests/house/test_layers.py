@@ -66,8 +66,9 @@ ALLOWED = {
         # the rules of rooms that are simulated, in the lab's rooms of the same name
         "highwater.budgets.shares",
         "highwater.queues.messages",
-        # the doctor reads plans as the scaler does
+        # the doctor reads plans and tags as the scaler does
         "highwater.aws.parameters",
+        "highwater.aws.tags",
         "highwater.core",
         "highwater_lab",
         "boto3",

@@ -181,3 +181,55 @@ def test_simulation_of_what_is_declared_has_the_scaler_too(tmp_path: Path) -> No
         found.declared.events,
         found.declared.bill,
     )
+
+
+# of a surge that a scaler of tagged tables is to follow
+TAGS = {
+    "highwater:read-min": "5",
+    "highwater:read-max": "50",
+    "highwater:write-min": "210",
+    "highwater:write-max": "9000",
+}
+
+
+def _tagged(folder: Path, kind: str, tags: dict[str, str]) -> Path:
+    app = cdk.App(outdir=str(folder / "cdk.out"))
+    stack = cdk.Stack(app, "Shop")
+    if kind == "Table":
+        mode = dynamodb.BillingMode.PROVISIONED
+        made: dynamodb.TableBaseV2 | dynamodb.Table = dynamodb.Table(
+            stack, "Orders", partition_key=KEY, billing_mode=mode, read_capacity=5, write_capacity=7
+        )
+    else:
+        low, high = (dynamodb.Capacity.autoscaled(min_capacity=5, max_capacity=most) for most in (60, 9_000))
+        billing = dynamodb.Billing.provisioned(read_capacity=low, write_capacity=high)
+        made = dynamodb.TableV2(stack, "Orders", partition_key=KEY, billing=billing)
+    for name, value in tags.items():
+        cdk.Tags.of(made).add(name, value)
+    app.synth()
+    return folder / "cdk.out"
+
+
+@pytest.mark.parametrize(("kind", "mode"), [("Table", Mode.DIRECT), ("TableV2", Mode.FLOOR)])
+def test_table_with_tags_is_rehearsed_with_a_scaler_that_no_alarm_wakes(kind: str, mode: Mode, tmp_path: Path) -> None:
+    orders = find_table(load_templates(_tagged(tmp_path, kind, TAGS | {"highwater:managed": mode})))
+    assert orders.scaler is not None
+    assert (orders.scaler.mode, orders.scaler.is_tagged) == (mode, True)
+    assert [note for note in orders.notes if "tag" in note] == [
+        "Shop/Orders: it has the tag highwater:managed, and is taken to be managed by a scaler of tagged tables"
+    ]
+    run = rehearse(orders, SURGE).declared
+    raised = [at for at, units in run.target(WRITE).capacity if units > 1_000]
+    assert raised, "the surge of 1,400 units/s is met"
+    # with an alarm, as a table of the scaler's own has, it is met earlier
+    named = replace(orders, scaler=replace(orders.scaler, is_tagged=False))
+    assert rehearse(named, SURGE).declared.throttled_units < run.throttled_units
+
+
+def test_wrong_tags_are_told_and_no_scaler_is_rehearsed(tmp_path: Path) -> None:
+    orders = find_table(load_templates(_tagged(tmp_path, "Table", TAGS | {"highwater:managed": "both"})))
+    assert orders.scaler is None
+    assert [note for note in orders.notes if "tag" in note] == [
+        "Shop/Orders: its tags are not read, and no scaler manages it: tag highwater:managed must be floor or direct, "
+        "got 'both'"
+    ]

@@ -15,6 +15,9 @@ from tests.template.plans import INDEX, UNKNOWN, action, configured, plan, polic
 
 Document = dict[str, Any]
 TARGET, POLICY = "AWS::ApplicationAutoScaling::ScalableTarget", "AWS::ApplicationAutoScaling::ScalingPolicy"
+BOUNDS = {
+    f"highwater:{name}": str(units) for units, name in enumerate(("read-min", "write-min", "read-max", "write-max"), 8)
+}
 WRITE = {"ResourceId": "table/orders", "ScalableDimension": "dynamodb:table:WriteCapacityUnits"}
 TRACKING = {
     "TargetValue": 65,
@@ -71,6 +74,10 @@ FEATURES = {
     "warm throughput": (
         [table(warm_throughput=[{"read_units_per_second": 13_000, "write_units_per_second": 5_000}])],
         [_cfn(WarmThroughput={"ReadUnitsPerSecond": 13_000, "WriteUnitsPerSecond": 5_000})],
+    ),
+    "tags": (
+        [table(tags={"highwater:managed": "direct", **BOUNDS})],
+        [_cfn(Tags=[{"Key": key, "Value": value} for key, value in {"highwater:managed": "direct", **BOUNDS}.items()])],
     ),
     "warm throughput that only apply makes": ([table(warm_throughput=UNKNOWN)], [_cfn()]),
     "on-demand maximums": (

@@ -13,6 +13,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from highwater.aws.parameters import ScaledPlans, read_plans
+from highwater.aws.tags import read_tagged_plans
 from highwater.core.names import ALARM_PREFIX, BUFFERS_TAG, TargetName
 from highwater_lab.audit.account import LiveScaling, list_tables, read_scaling
 from highwater_lab.audit.deviations import LiveTarget, SeenAlarm, SeenQueue
@@ -100,6 +101,11 @@ class CheckedPlace:
     def plans(self) -> ScaledPlans:
         """The plans of all scalers of the region."""
         return read_plans(self.client("ssm"))
+
+    @cached_property
+    def tagged(self) -> ScaledPlans:
+        """The plans of the tables of the region that tags choose."""
+        return read_tagged_plans(self.client("resourcegroupstaggingapi"))
 
     @cached_property
     def stacks(self) -> DeployedStacks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from itertools import groupby
 from typing import Final
@@ -13,7 +14,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from highwater.core import Dimension, Plan
 from highwater.core.names import ALARM_PREFIX, TargetName
 from highwater.core.plan.plan import marks_of
-from highwater.core.scaler.plan import ScaledPlan
+from highwater.core.scaler import Mode
+from highwater.core.scaler.plan import MANAGED_TAG, ScaledPlan
 from highwater_lab.audit.deviations import (
     DeclaredTarget,
     Deviation,
@@ -50,14 +52,10 @@ def owners(place: CheckedPlace) -> Iterator[Result]:
             continue
         declared = table.deployed.owners
         for target in sorted((each for each in place.scaling if each.table == physical), key=str):
-            # CloudFormation Template Reference, ScalableTarget, "Return values", read 2026-11
-            id = f"{target.resource_id}|{target.scalable_dimension}|dynamodb"
-            if id in place.stacks.targets:
+            if _target_id(target) in place.stacks.targets:
                 continue
             found += 1
-            stack = find_owner(place.client("cloudformation"), id)
-            owner = f"stack {stack} has it" if stack else "no stack has it: it is somebody's by hand, or Terraform's"
-            leave = f"remove it from stack {stack} and deploy that" if stack else "take it out of what made it"
+            stack, owner, fix = _owner(place, target)
             is_declared = (target.index, target.dimension) in declared
             consequence = (
                 "the app declares it too, so its deploy fails" if is_declared else "the app does not declare it"
@@ -66,12 +64,16 @@ def owners(place: CheckedPlace) -> Iterator[Result]:
                 check=name,
                 state=State.FAILURE if is_declared else State.WARNING,
                 text=f"target {target} of table {table.name} is registered and not the app's: {owner}; {consequence}",
-                fix=f"{leave}, or {target_command('deregister-scalable-target', target, place.region)}",
+                fix=fix,
                 details={"target": str(target), "stack": stack},
             )
-    plans = sorted((each for each in place.plans.plans if not each.is_released), key=lambda each: each.label)
+    for result in _tagged(place):
+        found += 1
+        yield result
+    planned = [each for each in place.plans.plans if not each.is_released]
+    plans = sorted((*planned, *place.tagged.plans), key=lambda each: each.label)
     for label, same in groupby(plans, key=lambda each: each.label):
-        scalers = [each.scaler for each in same]
+        scalers = [each.scaler or f"that of tables with the tag {MANAGED_TAG}" for each in same]
         if len(scalers) > 1:
             found += 1
             yield Result(
@@ -84,6 +86,51 @@ def owners(place: CheckedPlace) -> Iterator[Result]:
     if not found:
         others = f"nothing else scales {_tables(len(tables))} of the app, and " if tables else ""
         yield Result(check=name, state=State.OK, text=f"{others}no table has two scalers")
+
+
+def _owner(place: CheckedPlace, target: TargetName) -> tuple[str | None, str, str]:
+    """Return the stack that has a scalable target, whose it is in words, and how to end that."""
+    stack = find_owner(place.client("cloudformation"), _target_id(target))
+    owner = f"stack {stack} has it" if stack else "no stack has it: it is somebody's by hand, or Terraform's"
+    leave = f"remove it from stack {stack} and deploy that" if stack else "take it out of what made it"
+    return stack, owner, f"{leave}, or {target_command('deregister-scalable-target', target, place.region)}"
+
+
+def _tagged(place: CheckedPlace) -> Iterator[Result]:
+    """Yield what contradicts the tags of tables: targets in DIRECT mode, none in FLOOR mode, tags that are wrong."""
+    name = "owners"
+    for unreadable in place.tagged.unreadable:
+        fix = "correct its tags; docs/scaler.md has them"
+        yield Result(check=name, state=State.WARNING, text=f"no scaler manages {unreadable}", fix=fix)
+    for plan in sorted(place.tagged.plans, key=lambda each: each.table):
+        because = f"and the table has the tag {MANAGED_TAG} = {plan.mode}, so"
+        registered = sorted((each for each in place.scaling if each.table == plan.table), key=str)
+        own = {TargetName(plan.table, None, dimension) for dimension in Dimension}
+        for target in registered if plan.mode is Mode.DIRECT else ():
+            stack, owner, fix = _owner(place, target)
+            yield Result(
+                check=name,
+                state=State.FAILURE,
+                text=f"target {target} is registered, {because} no scaler changes it: {owner}",
+                fix=f"{fix}; or set the tag to {Mode.FLOOR}",
+                details={"target": str(target), "stack": stack},
+            )
+        for target in sorted(own.difference(registered), key=str) if plan.mode is Mode.FLOOR else ():
+            yield Result(
+                check=name,
+                state=State.FAILURE,
+                text=f"target {target} is not registered, {because} nothing scales it",
+                fix=f"give it target tracking where the table is made, or set the tag to {Mode.DIRECT}",
+                details={"target": str(target)},
+            )
+
+
+def _target_id(target: TargetName) -> str:
+    """Return the physical id of a target in stacks.
+
+    CloudFormation Template Reference, ScalableTarget, "Return values", read 2026-11.
+    """
+    return f"{target.resource_id}|{target.scalable_dimension}|dynamodb"
 
 
 def cost(place: CheckedPlace) -> Iterator[Result]:
@@ -244,6 +291,7 @@ def _declared(place: CheckedPlace) -> dict[str, list[DeclaredTarget]]:
         for plan in place.plans.plans
         if plan.region in (None, place.region) and not plan.is_released and not plan.is_tagged
     }
+    tagged = {plan.table: plan for plan in place.tagged.plans}
     found: dict[str, list[DeclaredTarget]] = defaultdict(list)
     app = place.stacks.app()
     for table in () if app is None else app.tables:
@@ -252,12 +300,21 @@ def _declared(place: CheckedPlace) -> dict[str, list[DeclaredTarget]]:
             continue
         plan = scaled.pop(physical, None)
         own = _planned(place, physical, plan.plan if plan else table.plan, plan)
+        tags = tagged.get(physical)
+        by_tags = (
+            {}
+            if tags is None
+            else _planned(place, physical, tags.with_indexes(filter(None, table.setup.indexes)).plan, tags)
+        )
         for resource in table.setup.resources:
             for dimension in Dimension:
                 name = TargetName(physical, resource.index, dimension)
                 is_read = dimension is Dimension.READ
                 mark = resource.warm_read_units if is_read else resource.warm_write_units
                 setup = DeclaredTarget.of_setup(name, resource.target(dimension), mark)
+                if name in by_tags:
+                    # the table's own stack has target and policy, and the scaler moves the bounds
+                    setup = replace(setup, floors=by_tags[name].floors, ceilings=by_tags[name].ceilings)
                 by_plan = own.get(name)
                 found[physical].append(setup if by_plan is None else by_plan.with_actions(setup.actions))
     for physical, plan in scaled.items():

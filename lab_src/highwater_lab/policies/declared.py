@@ -56,7 +56,8 @@ class Declared(Policy):
         scaler.lease(setup.leases)
         self._scaler = scaler
         self.period_seconds = self._scaler.period_seconds
-        self.alarms_per_target = self._scaler.alarms_per_target
+        # a table that tags chose has no alarm
+        self.alarms_per_target = 0 if scaled.is_tagged else self._scaler.alarms_per_target
         targets = {target.key: target for target in scaled_targets(scaled)}
         return replace(
             setup,
@@ -65,7 +66,7 @@ class Declared(Policy):
 
     def rings(self, seen: Seen) -> bool:
         """Whether an alarm of the scaler goes to ALARM now."""
-        return self._setup is None and self._scaler.rings(seen)
+        return self._setup is None and self.alarms_per_target > 0 and self._scaler.rings(seen)
 
     def poll(self, seen: Seen, calls: Calls) -> int | None:
         """Run one turn of the scaler; return how many metrics it requested from CloudWatch.

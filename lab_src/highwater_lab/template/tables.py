@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from highwater.core import Dimension, Units
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
-from highwater.core.scaler.plan import ScaledPlan
+from highwater.core.scaler.plan import MANAGED_TAG, ScaledPlan, plan_of_tags
 from highwater_lab.simulation.known import KnownTable
 from highwater_lab.simulation.setup import ReplicaSetup, ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.template.document import TemplateError
@@ -213,11 +213,46 @@ def read_table(found: TemplateTable, parts: Parts) -> TableSetup:
         table, scaling = _defined(found, found.logical_id, found.kind, scaling, marks)
     notes = [*_check_doubled(found, parts), *found.stack.resolver.notes, *found.stack.notes]
     notes += [note for resolver in resolvers for note in _defaults_of(resolver)]
-    table = replace(_with_scaler(table, parts.scaler(scope, found.table)), buffer=parts.buffer(scope, found.table))
+    scaler = parts.scaler(scope, found.table) or _tagged(found, table, notes)
+    table = replace(_with_scaler(table, scaler), buffer=parts.buffer(scope, found.table))
     if found.logical_id is not None:
         _check_open(found, table, scaling, parts)
     table = replace(table, known=_known(found))
     return replace(table, notes=(*table.notes, *notes))
+
+
+def _tags(found: TemplateTable) -> dict[str, str]:
+    """Return the tags of a table, of a global table those of its own replica; none if they cannot be evaluated."""
+    if found.logical_id is None:
+        return {}
+    properties, resolver = found.stack.template.resource(found.logical_id).get("Properties"), found.stack.resolver
+    try:
+        declared = resolver.mapping(properties, "Properties")
+        tags = declared.get("Tags")
+        if found.kind == _SIMPLE:
+            return {key: str(value) for key, value in resolver.mapping(tags, "Tags").items()}
+        if found.kind == _GLOBAL and tags is None:
+            region = own_region(resolver, declared, found.logical_id)
+            replicas = resolver.mappings(declared.get("Replicas"), "Replicas")
+            tags = next((each.get("Tags") for each in replicas if resolver.resolve(each.get("Region")) == region), None)
+        pairs = resolver.mappings(tags, "Tags")
+        return {str(each.get("Key")): str(resolver.resolve(each.get("Value"))) for each in pairs}
+    except TemplateError:
+        return {}
+
+
+def _tagged(found: TemplateTable, table: TableSetup, notes: list[str]) -> ScaledPlan | None:
+    """Return the plan that the table's tags declare for a scaler; *notes* gets what is taken for granted about it."""
+    tags = _tags(found)
+    if MANAGED_TAG not in tags:
+        return None
+    try:
+        plan = plan_of_tags(found.table, tags)
+    except ValueError as error:
+        notes.append(f"{found.name}: its tags are not read, and no scaler manages it: {error}")
+        return None
+    notes.append(f"{found.name}: it has the tag {MANAGED_TAG}, and is taken to be managed by a scaler of tagged tables")
+    return plan.with_indexes(table.indexes)
 
 
 # begins a note that concerns what a deployed stack may have

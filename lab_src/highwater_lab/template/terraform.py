@@ -282,6 +282,7 @@ class _Translation:
             "TableName": _known(values.get("name")),
             "BillingMode": values.get("billing_mode"),
             "DeletionProtectionEnabled": values.get("deletion_protection_enabled"),
+            "Tags": [{"Key": key, "Value": value} for key, value in as_object(values.get("tags")).items()] or None,
             "WarmThroughput": _block(values.get("warm_throughput"), _WARM),
             **self._keys[resource.address].properties(),
         }
