@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -12,28 +11,10 @@ from typing import Any
 
 from highwater_lab.audit import AuditFinding, Judgement
 from highwater_lab.report.app import usd
+from highwater_lab.report.pages import fill_page
 
 _COLUMNS = ("account", "region", "table", "kind", "gain_usd", "throttled_before", "throttled_after", "what", "code")
 _POINTER = "AWS Compute Optimizer names idle tables, if it is enabled; its recommendations were not read"
-_HEAD = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>Audit</title>
-<style>
-  body { font: 16px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 1200px; padding: 1rem; color: #1b1f24; }
-  table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-  th, td { padding: .3rem .7rem; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
-  th { color: #57606a; font-weight: 500; border-bottom: 1px solid #d0d7de; }
-  .number { text-align: right; white-space: nowrap; }
-  pre { overflow-x: auto; background: #f6f8fa; padding: .6rem; max-width: 45rem; }
-</style>
-</head>
-<body>
-<h1>Audit</h1>
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,18 +123,6 @@ def audit_document(audit: Audit) -> dict[str, Any]:
     }
 
 
-def audit_page(audit: Audit) -> str:
+def audit_page(audit: Audit) -> bytes:
     """Return the findings as one HTML page without scripts; the code of each change unfolds."""
-    lines = [_HEAD, f"<p>{html.escape(_sum(audit))}; {audit.days} days until {audit.until:%Y-%m-%d %H:%M} UTC.</p>"]
-    lines.append("<table><thead><tr><th>table</th><th>finding</th><th>saves, USD a month</th>")
-    lines.append("<th>throttled a month</th><th>after</th><th>what</th></tr></thead><tbody>")
-    for judgement, finding in audit.findings:
-        code = (
-            f"<details><summary>code</summary><pre>{html.escape(finding.code)}</pre></details>" if finding.code else ""
-        )
-        numbers = (f"{finding.gain_usd:,.2f}", f"{finding.throttled_before:,.0f}", f"{finding.throttled_after:,.0f}")
-        cells = "".join(f"<td class='number'>{each}</td>" for each in numbers)
-        name, what = html.escape(judgement.label), html.escape(finding.what)
-        lines.append(f"<tr><td>{name}</td><td>{finding.kind}</td>{cells}<td>{what}{code}</td></tr>")
-    lines += ["</tbody></table>", "<ul>", *(f"<li>{html.escape(note)}</li>" for note in _notes(audit)), "</ul>"]
-    return "\n".join([*lines, "</body>", "</html>", ""])
+    return fill_page("audit.html", "Audit", audit=audit, total=_sum(audit), notes=list(_notes(audit)))
