@@ -27,6 +27,11 @@ class Value:
         DECLARED.append(self)
 
     @property
+    def path(self) -> str:
+        """The module and the name."""
+        return f"{self._place}.{self._name}"
+
+    @property
     def now(self) -> Any:
         """The present value of that name in MiniStack."""
         return getattr(self._module, self._name)
@@ -39,14 +44,13 @@ class Value:
 
     def lacking(self) -> Iterator[str]:
         """Import the module; yield the full name of everything that is missing of the value."""
-        path = f"{self._place}.{self._name}"
         try:
             self._module = import_module(self._place)
             value = self.now
         except (ImportError, AttributeError):
-            yield path
+            yield self.path
         else:
-            yield from self._wrong(path, value)
+            yield from self._wrong(self.path, value)
 
     def _wrong(self, path: str, value: Any) -> Iterator[str]:
         yield from (f"{path}.{member}" for member in self._members if not hasattr(value, member))
@@ -219,7 +223,6 @@ index_write_units: Final = Function("services.dynamodb", "_index_write_units")
 meets_condition: Final = Function("services.dynamodb", "_eval_partiql_pred")
 order_value: Final = Function("services.dynamodb", "_index_order_value")
 projected: Final = Function("services.dynamodb", "_apply_index_projection")
-key_value: Final = Function("services.dynamodb", "_extract_key_val")
 
 # CloudWatch
 METRIC_QUERIES: Final = tuple(
@@ -256,7 +259,7 @@ add_stack_event: Final = Function("services.cloudformation.stacks", "_add_event"
 # roles
 put_role_policy: Final = Function("services.iam", "_put_role_policy")
 iam_roles: Final = Value("services.iam", "_roles", "get", "get_scoped")
-iam_policies: Final = Value("services.iam", "_policies", "get")
+is_policy: Final = Function("services.iam", "policy_known")
 refuse_boundary: Final = Function("services.iam", "_boundary_policy_error")
 iam_error: Final = Function("services.iam", "_error")
 IAM_REQUESTS: Final = Requests("services.iam", "_IAM_HANDLERS", "__setitem__")
@@ -279,7 +282,6 @@ run_schedules: Final = Function("services.scheduler", "_tick_schedules")
 create_schedule: Final = Function("services.scheduler", "_create_schedule")
 update_schedule: Final = Function("services.scheduler", "_update_schedule")
 get_schedule: Final = Function("services.scheduler", "_get_schedule")
-schedule_error: Final = Function("services.scheduler", "_error")
 _last_fired: Final = Value("services.scheduler", "_schedule_last_fired", "items")
 # the source of MiniStack's Python worker; code is inserted after this line, where an invocation's context exists
 PYTHON_WORKER_CONTEXT: Final = '_ms_ctx = _ms_msg.get("ctx") or {}'
@@ -385,9 +387,12 @@ def setting(variable: ContextVar[T], value: T) -> Iterator[None]:
         variable.reset(before)
 
 
-def error_answer(code: str, message: str) -> Answer:
-    """Return the answer of a service with a JSON protocol to a request that it rejects."""
-    found: Answer = _error_answer(code, message)
+def error_answer(code: str, message: str, **form: str) -> Answer:
+    """Return the answer of a service with a JSON protocol to a request that it rejects.
+
+    *form* is where the service differs: `message_key` and `content_type`.
+    """
+    found: Answer = _error_answer(code, message, **form)
     return found
 
 

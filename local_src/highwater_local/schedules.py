@@ -58,8 +58,8 @@ def _is_valid(expression: str) -> bool:
 def _put(own: Callable[..., Answer], name: str, body: Document) -> Answer:
     refusal = expression_refusal(body.get("ScheduleExpression"))
     if refusal is not None:
-        answer: Answer = ministack.schedule_error(400, "ValidationException", refusal)
-        return answer
+        form = {"message_key": "Message", "content_type": "application/json"}
+        return ministack.error_answer("ValidationException", refusal, **form)
     return own(name, body)
 
 

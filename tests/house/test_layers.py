@@ -74,6 +74,7 @@ ALLOWED = {
         "boto3",
         "botocore",
         "click",
+        "jinja2",
         "matplotlib",
         "mypy_boto3_*",
         "pyarrow",

@@ -64,7 +64,7 @@ def test_page_begins_with_hazards(tmp_path: Path) -> None:
     page = (tmp_path / "page.html").read_text()
     classes = re.findall(r"<p class='(\w+)'>(.*?)</p>", page)[:3]
     assert [(name, html.unescape(text)[:36]) for name, text in classes] == [
-        ("note", "! Beta/Shop/Old: removed: it stays"),
+        ("note", "Beta/Shop/Old: removed: it stays"),
         ("limit", "✗ Prod/Shop/Gone: removed: it is del"),
         ("verdict", "3 tables: 1,299 USD a month, 110 mor"),
     ]

@@ -171,7 +171,7 @@ def test_phone_shows_all_columns_and_several_days_below_the_charts(browser: Brow
 
 def test_parts_without_requests_have_no_chart_and_say_why(page_file: Path) -> None:
     assert (
-        "<p>Nothing is requested of table read, index &#x27;by_status&#x27; read: without a chart, but what is "
+        "<p>Nothing is requested of table read, index &#39;by_status&#39; read: without a chart, but what is "
         "provisioned is paid for.</p>"
     ) in page_file.read_text()
 

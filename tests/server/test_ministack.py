@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -71,8 +72,8 @@ def _python(program: str) -> subprocess.CompletedProcess[str]:
             "the local cloud needs MiniStack 1.5.33, but 1.6.0 is installed, without "
             "ministack.services.scheduler.start_scheduler, ministack.services.scheduler._tick_schedules, "
             "ministack.services.scheduler._create_schedule, ministack.services.scheduler._update_schedule, "
-            "ministack.services.scheduler._get_schedule, ministack.services.scheduler._error, "
-            "ministack.services.scheduler._schedule_last_fired, ministack.services.scheduler.time; "
+            "ministack.services.scheduler._get_schedule, ministack.services.scheduler._schedule_last_fired, "
+            "ministack.services.scheduler.time; "
             f"{FIX}",
             id="module-gone-in-another-version",
         ),
@@ -96,3 +97,11 @@ def test_version_that_is_wanted_is_the_one_that_is_pinned() -> None:
     assert f"ministack=={ministack.WANTED}" in pinned["project"]["dependencies"]
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
     assert f"ministack=={ministack.WANTED}" in groups["local"]
+
+
+def test_page_lists_each_private_name_of_ministack_once_with_the_reason() -> None:
+    page = (ROOT / "docs" / "local-cloud-and-aws.md").read_text().partition("## What it uses of MiniStack's inside")[2]
+    rows = re.findall(r"^\| `([\w.]+)` \| (.+?) \| .{10,} \| .{5,} \|$", page, re.MULTILINE)
+    listed = [f"ministack.{module}.{name}" for module, names in rows for name in re.findall(r"`(\w+)`", names)]
+    declared = [value.path for value in ministack.DECLARED]
+    assert sorted(listed) == sorted(path for path in declared if path.rpartition(".")[2].startswith("_"))

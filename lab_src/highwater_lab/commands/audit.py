@@ -145,7 +145,7 @@ def audit_command(
             _ask()
         audit = work.run()
         if html_file is not None:
-            replace_file(html_file, audit_page(audit).encode("utf-8", "replace"))
+            replace_file(html_file, audit_page(audit))
         if csv_file is not None:
             replace_file(csv_file, audit_csv(audit).encode("utf-8", "replace"))
     if as_json:

@@ -125,6 +125,12 @@ def recommend_command(
         of_app = {"--table": table, "--parameter or --parameters": parameters, "--live": source.is_live}
         refuse_options(of_app, "without TEMPLATE", "the tables of a template")
     check_places({"TEMPLATE": template, **source.inputs}, {"--save": source.save, "--html": html, "--png": png})
+    goals = PlanGoals(
+        max_throttled_percent=max_throttled,
+        timezone=timezone,
+        conditions=source.conditions(),
+        table_quota_units=table_quota,
+    )
     with misuse_of_errors():
         setup = None
         if template is None:
@@ -135,85 +141,115 @@ def recommend_command(
             if len(app.tables) > 1:
                 of_one = {"--html": html, "--png": png, **source.of_one}
                 refuse_options(of_one, "here, or choose one with --table")
-                goals = PlanGoals(
-                    max_throttled_percent=max_throttled,
-                    timezone=timezone,
-                    conditions=source.conditions(),
-                    table_quota_units=table_quota,
-                )
+                traffics, writer = source.read_traffic_of_tables(), None if language is None else _WRITERS[language]
                 is_kept = recommend_for_app(
-                    app,
-                    source.read_traffic_of_tables(),
-                    goals,
-                    least_gain=least_gain,
-                    code_of=None if language is None else _WRITERS[language],
-                    as_json=as_json,
+                    app, traffics, goals, least_gain=least_gain, code_of=writer, as_json=as_json
                 )
                 raise click.exceptions.Exit(0 if is_kept else _FINDING)
             name = app.tables[0].name if app.tables else table
             setup = find_table(templates, name=name, parameters=parameters)
             traffic = source.read_traffic_of_table(template, name, parameters)
-        live, unread = source.read_live_table()
-        # what the code is for; without its scaling, a live table cannot be simulated as it is
-        own = setup if setup is not None or live is None else live.setup
-        setup = own if setup is not None or not unread else None
-        prices = source.load_prices(own.region if own else None)
-        with progress_bar("searching") as progress:
-            recommendation = recommend(
-                traffic,
-                table=setup,
-                max_throttled_percent=max_throttled,
-                timezone=timezone,
-                table_quota_units=table_quota,
-                prices=prices,
-                timing=source.timing(),
-                # the search of a short traffic is over before other processes have started
-                processes=(os.cpu_count() or 1) if traffic.minutes > _MINUTES_PER_DAY else 1,
-                progress=progress,
-            )
-        if source.save is not None:
-            write_traffic(traffic, source.save)
-        lines, advised = verdict(recommendation, max_throttled, least_gain)
-        writer = _Writer(language or "cdk", own, recommendation.declared)
-        if html is not None:
-            said = lines or [f"stopped after {recommendation.tried} plans: {recommendation.best.summary}"]
-            end = traffic.start + timedelta(minutes=traffic.minutes)
-            said = [*said, f"{traffic.start:%a %Y-%m-%d %H:%M} to {end:%a %Y-%m-%d %H:%M} UTC; {prices.name}"]
-            title = f"The trade-off for {traffic.name}"
-            write_tradeoff(recommendation, advised, title, said, max_throttled, writer.row, html)
-        if png is not None:
-            write_curve(recommendation, advised, f"{traffic.name}: cost of less throttling", png)
-    is_kept = recommendation.is_within_limit or advised is recommendation.declared
+        found = _search(source, setup, traffic, goals, least_gain, language or "cdk")
+        _write_files(found, html, png)
     tell_notes(traffic)
-    for note in (*setup.notes, without_windows(setup)) if setup else ():
-        if note:
-            say(note, err=True)
-    if unread and template is None:
-        say(f"what is declared now is not compared, as its scaling could not be read: {unread}", err=True)
-    if live is not None and live.is_bound_to_on_demand:
-        say(
-            f"table {source.live_table!r} has vector indexes, which DynamoDB allows on on-demand tables only; none of "
-            "the provisioned plans is for it until these are moved to another table",
-            err=True,
-        )
+    for note in found.notes:
+        say(note, err=True)
     if as_json:
-        click.echo(json.dumps(_document(recommendation, advised, prices, writer)))
+        click.echo(json.dumps(_document(found)))
     else:
-        console = open_console()
-        for line in lines:
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
-        _print(recommendation, advised, max_throttled, prices, console)
-        # click prints the code without wrapping or markup, so that it can be copied and piped
-        say(writer.code(advised) or "", nl=False)
-        _print_days_hint(advised, traffic)
-        _print_unknown(advised, traffic, own)
-        if not is_kept:
-            _print_quota_hint(traffic, table_quota)
+        _print(found)
         for file in (html, png):
             if file is not None:
                 say(f"written: {file}")
-    if not is_kept:
+    if not found.is_kept:
         raise click.exceptions.Exit(_FINDING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What was found for one table, and from what."""
+
+    traffic: Traffic
+    # the table that code is for, `None` for none
+    table: TableSetup | None
+    goals: PlanGoals
+    prices: Prices
+    recommendation: Recommendation
+    lines: list[str]
+    advised: Candidate
+    writer: _Writer
+    # what is said beside the result
+    notes: list[str]
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a plan within the limit, or what is declared stays."""
+        return self.recommendation.is_within_limit or self.advised is self.recommendation.declared
+
+
+def _search(
+    source: TrafficSource,
+    setup: TableSetup | None,
+    traffic: Traffic,
+    goals: PlanGoals,
+    least_gain: float,
+    language: str,
+) -> _Found:
+    """Find the best plan for one table: *setup*, that of a template, the live table, or none that is known."""
+    is_of_template = setup is not None
+    live, unread = source.read_live_table()
+    # what the code is for; without its scaling, a live table cannot be simulated as it is
+    own = setup if setup is not None or live is None else live.setup
+    setup = own if setup is not None or not unread else None
+    prices = goals.conditions.prices(own.region if own else None)
+    with progress_bar("searching") as progress:
+        recommendation = recommend(
+            traffic,
+            table=setup,
+            max_throttled_percent=goals.max_throttled_percent,
+            timezone=goals.timezone,
+            table_quota_units=goals.table_quota_units or DEFAULT_TABLE_QUOTA_UNITS,
+            prices=prices,
+            timing=goals.conditions.timing,
+            # the search of a short traffic is over before other processes have started
+            processes=(os.cpu_count() or 1) if traffic.minutes > _MINUTES_PER_DAY else 1,
+            progress=progress,
+        )
+    if source.save is not None:
+        write_traffic(traffic, source.save)
+    notes = [note for note in (*setup.notes, without_windows(setup)) if note] if setup else []
+    if unread and not is_of_template:
+        notes.append(f"what is declared now is not compared, as its scaling could not be read: {unread}")
+    if live is not None and live.is_bound_to_on_demand:
+        notes.append(
+            f"table {source.live_table!r} has vector indexes, which DynamoDB allows on on-demand tables only; none of "
+            "the provisioned plans is for it until these are moved to another table"
+        )
+    lines, advised = verdict(recommendation, goals.max_throttled_percent, least_gain)
+    return _Found(
+        traffic=traffic,
+        table=own,
+        goals=goals,
+        prices=prices,
+        recommendation=recommendation,
+        lines=lines,
+        advised=advised,
+        writer=_Writer(language, own, recommendation.declared),
+        notes=notes,
+    )
+
+
+def _write_files(found: _Found, html: Path | None, png: Path | None) -> None:
+    """Write the trade-off as the page and as the picture that are asked for."""
+    recommendation, traffic = found.recommendation, found.traffic
+    if html is not None:
+        said = found.lines or [f"stopped after {recommendation.tried} plans: {recommendation.best.summary}"]
+        end = traffic.start + timedelta(minutes=traffic.minutes)
+        said = [*said, f"{traffic.start:%a %Y-%m-%d %H:%M} to {end:%a %Y-%m-%d %H:%M} UTC; {found.prices.name}"]
+        title, limit = f"The trade-off for {traffic.name}", found.goals.max_throttled_percent
+        write_tradeoff(recommendation, found.advised, title, said, limit, found.writer.row, html)
+    if png is not None:
+        write_curve(recommendation, found.advised, f"{traffic.name}: cost of less throttling", png)
 
 
 def _called(app: ListedApp, name: str, likely: str) -> ListedApp:
@@ -281,7 +317,23 @@ def verdict(recommendation: Recommendation, limit: float, least_gain: float) -> 
     return lines, advised
 
 
-def _print(recommendation: Recommendation, advised: Candidate, limit: float, prices: Prices, console: Console) -> None:
+def _print(found: _Found) -> None:
+    console = open_console()
+    for line in found.lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    _print_result(found, console)
+    # click prints the code without wrapping or markup, so that it can be copied and piped
+    say(found.writer.code(found.advised) or "", nl=False)
+    _print_days_hint(found.advised, found.traffic)
+    _print_unknown(found.advised, found.traffic, found.table)
+    if not found.is_kept and found.goals.table_quota_units is not None:
+        _print_quota_hint(found.traffic, found.goals.table_quota_units)
+
+
+def _print_result(found: _Found, console: Console) -> None:
+    """Print the rows of the trade-off, what throttles are worth to the scaler, and what the code below is."""
+    recommendation, advised, prices = found.recommendation, found.advised, found.prices
+    limit = found.goals.max_throttled_percent
     if recommendation.was_stopped:
         console.print(
             f"[yellow]![/] the search was stopped after {recommendation.tried} plans; this is the best result so far",
@@ -383,7 +435,8 @@ def _print_quota_hint(traffic: Traffic, table_quota: int) -> None:
         )
 
 
-def _document(recommendation: Recommendation, advised: Candidate, prices: Prices, writer: _Writer) -> dict[str, Any]:
+def _document(found: _Found) -> dict[str, Any]:
+    recommendation, advised, prices, writer = found.recommendation, found.advised, found.prices, found.writer
     return {
         "prices_region": prices.region,
         "prices_dated": prices.dated,

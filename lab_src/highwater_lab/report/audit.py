@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from highwater_lab.audit import AuditFinding, Judgement
 from highwater_lab.audit.deviations import DeviationKind, PlacedDeviation
 from highwater_lab.report.app import usd
 from highwater_lab.report.commitments import commitment_document, commitment_lines
+from highwater_lab.report.pages import fill_page
 from highwater_lab.services.commitments import CommitmentAdvice
 from highwater_lab.services.data_costs import DataCosts
 
@@ -22,25 +22,6 @@ _COLUMNS = ("account", "region", "table", "kind", "gain_usd", "throttled_before"
 # the findings come first: what is committed to cannot be given back
 _OF_WHAT = "these tables after their best change"
 _POINTER = "AWS Compute Optimizer names idle tables, if it is enabled; its recommendations were not read"
-_HEAD = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>Audit</title>
-<style>
-  body { font: 16px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 1200px; padding: 1rem; color: #1b1f24; }
-  table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-  th, td { padding: .3rem .7rem; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
-  th { color: #57606a; font-weight: 500; border-bottom: 1px solid #d0d7de; }
-  .number { text-align: right; white-space: nowrap; }
-  pre { overflow-x: auto; background: #f6f8fa; padding: .6rem; max-width: 45rem; }
-</style>
-</head>
-<body>
-<h1>Audit</h1>
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,42 +201,15 @@ def audit_document(audit: Audit) -> dict[str, Any]:
     }
 
 
-def audit_page(audit: Audit) -> str:
+def audit_page(audit: Audit) -> bytes:
     """Return the findings as one HTML page without scripts; the code of each change unfolds."""
-    lines = [_HEAD, f"<p>{html.escape(_sum(audit))}; {audit.days} days until {audit.until:%Y-%m-%d %H:%M} UTC.</p>"]
-    lines.append("<table><thead><tr><th>table</th><th>finding</th><th>saves, USD a month</th>")
-    lines.append("<th>throttled a month</th><th>after</th><th>what</th></tr></thead><tbody>")
-    for judgement, finding in audit.findings:
-        code = (
-            f"<details><summary>code</summary><pre>{html.escape(finding.code)}</pre></details>" if finding.code else ""
-        )
-        numbers = (f"{finding.gain_usd:,.2f}", f"{finding.throttled_before:,.0f}", f"{finding.throttled_after:,.0f}")
-        cells = "".join(f"<td class='number'>{each}</td>" for each in numbers)
-        name, what = html.escape(judgement.label), html.escape(finding.what)
-        lines.append(f"<tr><td>{name}</td><td>{finding.kind}</td>{cells}<td>{what}{code}</td></tr>")
-    commitments = "\n".join(_commitments(audit))
-    lines.append("</tbody></table>")
-    if audit.deviations:
-        lines.append("<h2>Left over, or otherwise than declared</h2>")
-        lines.append("<table><thead><tr><th>place</th><th>kind</th><th>USD a month</th><th>what</th></tr></thead>")
-        lines.append("<tbody>")
-        lines += [_deviation_row(each) for each in audit.deviations]
-        lines.append("</tbody></table>")
-    lines += [
-        f"<pre>{html.escape(commitments)}</pre>",
-        "<ul>",
-        *(f"<li>{html.escape(note)}</li>" for note in (*_notes(audit), *_costs(audit))),
-        "</ul>",
-    ]
-    return "\n".join([*lines, "</body>", "</html>", ""])
-
-
-def _deviation_row(each: PlacedDeviation) -> str:
-    deviation = each.deviation
-    what, command = html.escape(deviation.text), html.escape(deviation.command)
-    return (
-        f"<tr><td>{html.escape(each.place)}</td><td>{deviation.kind}</td>"
-        f"<td class='number'>{deviation.usd_month:,.2f}</td><td>{what}<pre>{command}</pre></td></tr>"
+    return fill_page(
+        "audit.html",
+        "Audit",
+        audit=audit,
+        total=_sum(audit),
+        commitments="\n".join(_commitments(audit)),
+        notes=[*_notes(audit), *_costs(audit)],
     )
 
 

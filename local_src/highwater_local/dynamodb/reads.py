@@ -129,9 +129,9 @@ def items_after(items: list[Document], start: Document, table: Document) -> list
 
 
 def _key_of(item: Document, table: Document) -> tuple[Any, Any]:
-    pk, sk = table["pk_name"], table["sk_name"]
-    value = ministack.key_value(item[sk]) if sk and sk in item else ""
-    return ministack.key_value(item.get(pk, {})), sort_key(table, value)
+    # a typed value such as {"S": "a"}
+    hashed, ranged = (next(iter(item.get(name, {}).values()), "") for name in (table["pk_name"], table["sk_name"]))
+    return hashed, sort_key(table, ranged)
 
 
 _WRONG_TOKEN: Final = "The provided NextToken is invalid"  # noqa: S105 - a text of DynamoDB's

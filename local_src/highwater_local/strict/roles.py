@@ -40,7 +40,7 @@ def _reject_boundary(boundary: str) -> Any:
 
 def _boundary_error(boundary: str | None) -> str | None:
     """Return IAM's text for a boundary that does not exist, `None` for one that does."""
-    if not boundary or boundary.startswith(_OF_AWS) or ministack.iam_policies.now.get(boundary) is not None:
+    if not boundary or boundary.startswith(_OF_AWS) or ministack.is_policy(boundary):
         return None
     return f"Scope ARN: {boundary} does not exist or is not attachable."
 

@@ -5,6 +5,7 @@ const inflate = async text => {
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
 };
 const number = value => value.toLocaleString("en", { maximumFractionDigits: value < 100 ? 1 : 0 });
+const ink = name => getComputedStyle(document.body).getPropertyValue(name);
 let report, view, zone;
 let chosen = 0, cursor = null, dragged = null;
 const shown = new Set();
@@ -60,7 +61,7 @@ function draw(target) {
     for (let i = first; i < Math.max(first + 1, after) && i < values.length; i++) if (values[i] > most) most = values[i];
     return most;
   });
-  const blues = [[topsOf(target.demand), "rgba(31,119,180,.28)"], [topsOf(target.written), "rgba(31,119,180,.5)"]];
+  const blues = [[topsOf(target.demand), ink("--requested")], [topsOf(target.written), ink("--written")]];
   let top = Math.max(1, target.limit || 0, ...blues.flatMap(([tops]) => tops));
   const lines = target.runs.map((run, i) => {
     if (!isShown(i) || !run.units.length) return [];
@@ -71,8 +72,8 @@ function draw(target) {
   top *= 1.06;
   const y = units => floorY - Math.min(1, units / top) * (floorY - 8);
   // axes
-  pen.fillStyle = "#57606a";
-  pen.strokeStyle = "#e4e8ec";
+  pen.fillStyle = ink("--muted");
+  pen.strokeStyle = ink("--faint");
   const unit = 10 ** Math.floor(Math.log10(top / 3)), every = [1, 2, 5, 10].map(n => n * unit).find(n => top / n <= 4.5);
   pen.textAlign = "right";
   for (let units = 0; units <= top; units += every) {
@@ -107,7 +108,7 @@ function draw(target) {
     tops.forEach((units, column) => { if (units) pen.fillRect(left + column, y(units), 1, floorY - y(units)); });
   }
   if (target.limit) {
-    pen.fillStyle = pen.strokeStyle = "#b42318";
+    pen.fillStyle = pen.strokeStyle = ink("--bad");
     pen.fillText(`declared: ${number(target.limit)} h`, left + 4, y(target.limit) - 4);
     pen.setLineDash([5, 4]);
     pen.beginPath(); pen.moveTo(left, y(target.limit)); pen.lineTo(right, y(target.limit)); pen.stroke();
@@ -117,7 +118,7 @@ function draw(target) {
   const own = target.runs[chosen];
   for (let i = Math.max(0, stepAt(own.bounds, from)); i < own.bounds.length && own.bounds[i][0] <= to; i++) {
     const [at, floor, ceiling] = own.bounds[i], begin = x(at), end = x(i + 1 < own.bounds.length ? own.bounds[i + 1][0] : to);
-    pen.fillStyle = pen.strokeStyle = "#1e8449";
+    pen.fillStyle = pen.strokeStyle = ink("--bounds");
     pen.fillRect(begin, y(floor) - 1, Math.max(1, end - begin), 2);
     if (ceiling > top) continue;
     pen.setLineDash([6, 4]);
@@ -156,7 +157,7 @@ function draw(target) {
   if (strip) {
     const worst = target.runs.filter((_, i) => isShown(i)).flatMap(run => run.throttled.filter(isVisible))
       .reduce((most, each) => Math.max(most, each[1]), 0);
-    pen.fillStyle = "#57606a";
+    pen.fillStyle = ink("--muted");
     pen.fillText("throttled", left, bottom - strip - 2);
     for (const i of order) {
       if (!isShown(i)) continue;
@@ -168,10 +169,10 @@ function draw(target) {
     }
   }
   if (dragged) {
-    pen.fillStyle = "rgba(27,31,36,.12)";
+    pen.fillStyle = ink("--requested");
     pen.fillRect(x(dragged.from), 8, x(dragged.to) - x(dragged.from), bottom - 8);
   } else if (cursor !== null) {
-    pen.fillStyle = "#57606a";
+    pen.fillStyle = ink("--muted");
     pen.fillRect(x(cursor), 8, 1, bottom - 8);
   }
 }
@@ -242,7 +243,11 @@ async function main() {
     if (there) time.append(`, ${there}`);
   }
   report.targets.forEach((target, i) => { target.canvas = document.querySelectorAll("canvas")[i]; listen(target); });
-  document.querySelectorAll("tr[data-row]").forEach((row, i) => {
+  const rows = document.querySelectorAll("tr[data-row]");
+  const colour = () => { rows.forEach((row, i) => { report.runs[i].colour = getComputedStyle(row).getPropertyValue("--run"); }); redraw(); };
+  colour();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", colour);
+  rows.forEach((row, i) => {
     const box = row.querySelector("input");
     if (box.checked) shown.add(i);
     box.addEventListener("change", () => { if (box.checked) shown.add(i); else shown.delete(i); redraw(); });
