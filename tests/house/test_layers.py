@@ -107,7 +107,7 @@ CORE = "highwater.core"
 GROUND = {
     f"{CORE}.{name}"
     for name in (
-        *("bucket", "budget", "documents", "errors", "findings", "items", "limits"),
+        *("bucket", "budget", "codec", "documents", "errors", "findings", "items", "limits"),
         *("names", "prices", "throttles", "tracking", "units"),
     )
 }

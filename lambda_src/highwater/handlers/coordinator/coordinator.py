@@ -19,7 +19,7 @@ from highwater.aws.region import AwsRegion
 from highwater.calls.attempts import LOST_WRITE
 from highwater.core.boosts import BoostCap, BoostRequest, Caller, Grant, Lease, LeaseError, find_cap, grant
 from highwater.core.boosts.lease import LONGEST, described_lease
-from highwater.core.boosts.request import read_id, read_minutes, read_name
+from highwater.core.boosts.request import read_member
 from highwater.core.errors import did_you_mean
 from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS, billed_hours
 from highwater.core.plan.plan import TargetKey
@@ -288,7 +288,8 @@ class Coordinator:
             raise RefusedError(429, f"{label}: {full}") from full
 
     def _renew(self, caller: Caller, document: Answer) -> Answer:
-        table, id, duration = read_name(document, "table"), read_id(document), read_minutes(document)
+        table, id = read_member(document, "table"), read_member(document, "id")
+        duration = timedelta(minutes=read_member(document, "minutes"))
         cap = self._cap(caller, table, to_boost=True)
         known = self.leases.read(table)
         if (unchanged := self._end_if_renewed_lately(known, id, caller, duration)) is not None:
@@ -324,7 +325,7 @@ class Coordinator:
         return max(lease.end for lease, _ in live)
 
     def _release(self, caller: Caller, document: Answer) -> Answer:
-        table, id = read_name(document, "table"), read_id(document)
+        table, id = read_member(document, "table"), read_member(document, "id")
         # a boost's owner may release it even if its grant was removed meanwhile
         state = self._look(table)
         own = self._change(table, id, caller, state, lambda lease, _: lease.released_at(state.now), may_be_over=True)
@@ -383,7 +384,7 @@ class Coordinator:
         return self.leases.change(table, new, state.now, self._again)
 
     def _status(self, caller: Caller, document: Answer) -> Answer:
-        table, id = read_name(document, "table"), read_id(document)
+        table, id = read_member(document, "table"), read_member(document, "id")
         self._cap(caller, table, to_boost=True)
         state = self._look(table, for_poll=True)
         known = self.leases.read(table)
@@ -401,21 +402,21 @@ class Coordinator:
         }
 
     def _list(self, caller: Caller, document: Answer) -> Answer:
-        table = read_name(document, "table")
+        table = read_member(document, "table")
         self._cap(caller, table, to_boost=True)
         state = self._look(table, for_poll=True)
         live = [lease for lease in self.leases.read(table).leases if lease.ends > state.now]
         return {"table": table, "now": state.now.isoformat(), "boosts": [described_lease(lease) for lease in live]}
 
     def _log(self, caller: Caller, document: Answer) -> Answer:
-        table = read_name(document, "table")
+        table = read_member(document, "table")
         self._cap(caller, table, to_boost=True)
         self._plan(table)
         return {"table": table, "log": self.leases.read_log(table)}
 
     def _pulse(self, caller: Caller, document: Answer) -> Answer:
         """Run the scaler's turn for a table at once, because its fleet needs help."""
-        table = read_name(document, "table")
+        table = read_member(document, "table")
         self._cap(caller, table)
         return self.help(table)
 
