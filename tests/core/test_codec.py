@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater.core import Dimension
-from highwater.core.codec import INSTANT, MINUTES, SECONDS, WHOLE, Codec, Member, many, one_of, or_none
+from highwater.core.codec import INSTANT, MINUTES, SECONDS, WHOLE, Codec, Field, many, one_of, or_none
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class Whole:
     ended: datetime | None
 
 
-PART = Codec(Part, Member("dimension", "for", one_of(Dimension)), Member("units", form=WHOLE, left_out=7))
+PART = Codec(Part, Field("dimension", "for", one_of(Dimension)), Field("units", form=WHOLE, left_out=7))
 CODEC = Codec(
     Whole,
-    Member("name"),
-    Member("at", form=INSTANT),
-    Member("lead", "lead_minutes", MINUTES),
-    Member("cooldown", "cooldown_seconds", SECONDS, timedelta(0)),
-    Member("parts", form=many(PART)),
-    Member("ended", form=or_none(INSTANT)),
+    Field("name"),
+    Field("at", form=INSTANT),
+    Field("lead", "lead_minutes", MINUTES),
+    Field("cooldown", "cooldown_seconds", SECONDS, timedelta(0)),
+    Field("parts", form=many(PART)),
+    Field("ended", form=or_none(INSTANT)),
 )
 AT = datetime(2027, 3, 4, 5, 6, tzinfo=UTC)
 DOCUMENT: dict[str, Any] = {

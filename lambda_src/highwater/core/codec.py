@@ -60,7 +60,7 @@ def or_none(form: Form | Codec[Any]) -> Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class Field:
     """One member of a JSON object.
 
     Attributes:
@@ -84,7 +84,7 @@ class Codec(Generic[T]):
         *members: The members, in the order in which they are written and read.
     """
 
-    def __init__(self, kind: Callable[..., T], *members: Member) -> None:
+    def __init__(self, kind: Callable[..., T], *members: Field) -> None:
         self._kind, self._members = kind, members
 
     def write(self, value: Any) -> dict[str, Any]:

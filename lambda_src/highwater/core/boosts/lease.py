@@ -9,7 +9,7 @@ from operator import index as whole
 from types import SimpleNamespace
 from typing import Any, Final
 
-from highwater.core.codec import INSTANT, Codec, Member, one_of, or_none
+from highwater.core.codec import INSTANT, Codec, Field, one_of, or_none
 from highwater.core.errors import HighwaterError
 from highwater.core.names import target_label
 from highwater.core.plan.plan import TargetKey
@@ -138,22 +138,22 @@ def boosts_at(leases: Iterable[Lease], target: TargetKey, now: datetime) -> Boos
 _SHARED: Final = ("id", "table", "owner", "start", "end", "reason", "released")
 _BOOST: Final = Codec(
     dict[str, Any],
-    Member("released", form=or_none(INSTANT), left_out=None),
-    Member("targets"),
-    *map(Member, ("id", "table", "owner")),
-    Member("start", form=INSTANT),
-    Member("end", form=INSTANT),
-    Member("reason", left_out=""),
+    Field("released", form=or_none(INSTANT), left_out=None),
+    Field("targets"),
+    *map(Field, ("id", "table", "owner")),
+    Field("start", form=INSTANT),
+    Field("end", form=INSTANT),
+    Field("reason", left_out=""),
 )
 _LEASE: Final = Codec(
     Lease,
-    *map(Member, ("id", "table", "index")),
-    Member("dimension", form=one_of(Dimension)),
-    *map(Member, ("units", "is_total")),
-    Member("start", form=INSTANT),
-    Member("end", form=INSTANT),
-    *map(Member, ("owner", "reason", "asked")),
-    Member("released", form=or_none(INSTANT)),
+    *map(Field, ("id", "table", "index")),
+    Field("dimension", form=one_of(Dimension)),
+    *map(Field, ("units", "is_total")),
+    Field("start", form=INSTANT),
+    Field("end", form=INSTANT),
+    *map(Field, ("owner", "reason", "asked")),
+    Field("released", form=or_none(INSTANT)),
 )
 # Returns a lease as JSON-ready values.
 lease_document = _LEASE.write

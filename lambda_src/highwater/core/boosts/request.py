@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from highwater.core.boosts.lease import LONGEST, Lease, LeaseError
-from highwater.core.codec import WHOLE, Codec, Form, Member, instant_of_text, many, or_none
+from highwater.core.codec import WHOLE, Codec, Field, Form, instant_of_text, many, or_none
 from highwater.core.documents import read_document
 from highwater.core.errors import did_you_mean
 from highwater.core.items import MOST_ITEM_BYTES, bytes_per_unit, write_units_of
@@ -390,10 +390,10 @@ def _name_of_caller(text: str) -> str:
 
 _CAP: Final = Codec(
     BoostCap,
-    Member("caller", form=Form(read=_name_of_caller)),
-    Member("max_read", form=WHOLE),
-    Member("max_write", form=WHOLE),
-    Member("tables", form=or_none(many()), left_out=None),
+    Field("caller", form=Form(read=_name_of_caller)),
+    Field("max_read", form=WHOLE),
+    Field("max_write", form=WHOLE),
+    Field("tables", form=or_none(many()), left_out=None),
 )
 
 

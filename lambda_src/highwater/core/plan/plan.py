@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final, TypeAlias
 
-from highwater.core.codec import MINUTES, SECONDS, WHOLE, Codec, Form, Member, many, one_of
+from highwater.core.codec import MINUTES, SECONDS, WHOLE, Codec, Field, Form, many, one_of
 from highwater.core.documents import read_document
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.names import target_label
@@ -198,42 +198,42 @@ def _target(index: str | None, dimension: Dimension, capacity: Capacity, windows
 # Deployed plans are read by these tables: a member that is added needs what it is where it is missing.
 _CAPACITY: Final = Codec(
     lambda **found: Capacity(is_autoscaled=found["target_utilization_percent"] is not None, **found),
-    Member("min_capacity", "min", WHOLE),
-    Member("max_capacity", "max", WHOLE),
-    Member("target_utilization_percent", left_out=None),
-    Member("scale_in_cooldown", "scale_in_cooldown_seconds", SECONDS, timedelta(0)),
-    Member("scale_out_cooldown", "scale_out_cooldown_seconds", SECONDS, timedelta(0)),
-    Member("disable_scale_in", left_out=False),
-    Member("max_with_boosts", left_out=None),
+    Field("min_capacity", "min", WHOLE),
+    Field("max_capacity", "max", WHOLE),
+    Field("target_utilization_percent", left_out=None),
+    Field("scale_in_cooldown", "scale_in_cooldown_seconds", SECONDS, timedelta(0)),
+    Field("scale_out_cooldown", "scale_out_cooldown_seconds", SECONDS, timedelta(0)),
+    Field("disable_scale_in", left_out=False),
+    Field("max_with_boosts", left_out=None),
 )
 _WINDOW: Final = Codec(
     Window,
-    *map(Member, ("name", "start", "end", "timezone")),
-    Member("lead", "lead_minutes", MINUTES),
-    Member("days", form=Form(lambda days: days if isinstance(days, str) else ",".join(days)), left_out=None),
-    *(Member(name, left_out=None) for name in ("read_min", "write_min", "read_max", "write_max")),
+    *map(Field, ("name", "start", "end", "timezone")),
+    Field("lead", "lead_minutes", MINUTES),
+    Field("days", form=Form(lambda days: days if isinstance(days, str) else ",".join(days)), left_out=None),
+    *(Field(name, left_out=None) for name in ("read_min", "write_min", "read_max", "write_max")),
 )
 _INDEX: Final = Codec(
     IndexCapacity,
-    Member("index_name", "name"),
-    Member("read", form=_CAPACITY, left_out=None),
-    Member("write", form=_CAPACITY, left_out=None),
-    Member("windows", form=many(_WINDOW), left_out=None),
+    Field("index_name", "name"),
+    Field("read", form=_CAPACITY, left_out=None),
+    Field("write", form=_CAPACITY, left_out=None),
+    Field("windows", form=many(_WINDOW), left_out=None),
 )
 _MARK: Final = Codec(
     HighWaterMark,
-    Member("rule", form=one_of(MarkRule)),
-    Member("read", left_out=None),
-    Member("write", left_out=None),
+    Field("rule", form=one_of(MarkRule)),
+    Field("read", left_out=None),
+    Field("write", left_out=None),
 )
 _PLAN: Final = Codec(
     Plan,
-    Member("read", form=_CAPACITY),
-    Member("write", form=_CAPACITY),
-    Member("windows", form=many(_WINDOW)),
-    Member("indexes", form=many(_INDEX)),
-    Member("mark", form=_MARK),
-    Member("table_quota_units"),
+    Field("read", form=_CAPACITY),
+    Field("write", form=_CAPACITY),
+    Field("windows", form=many(_WINDOW)),
+    Field("indexes", form=many(_INDEX)),
+    Field("mark", form=_MARK),
+    Field("table_quota_units"),
 )
 
 
