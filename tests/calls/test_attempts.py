@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,6 +52,6 @@ def test_rests_double_up_to_a_quarter_of_an_hour_and_end_with_a_success_or_a_clo
 
 
 def test_client_sends_a_request_as_often_as_its_purpose_says() -> None:
-    config = client_config(RARE, (2, 3), max_pool_connections=7)
+    config: Any = client_config(RARE, (2, 3), max_pool_connections=7)
     assert config.retries == {"mode": "standard", "total_max_attempts": 8}
     assert (config.connect_timeout, config.read_timeout, config.max_pool_connections) == (2, 3, 7)
