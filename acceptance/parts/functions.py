@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Any, Final
 
 import boto3
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from acceptance.sending import CALM, PEAK, check_sent, load_of, sums_of, watch_datapoints, whole_minute, writes
@@ -19,6 +18,7 @@ from acceptance.stage import MINUTE, Stage, part
 from acceptance.tables import CEILING, FLOOR, GRANTED, read_floor, read_units
 from highwater import Boost, BoostAnswer, BoostRefusedError, CoordinatorClient, Pulse
 from highwater import boost as make_boost
+from highwater.calls.attempts import ONCE, client_config
 from highwater.core import Dimension
 from highwater.core.names import TargetName
 from highwater_lab.local.load import LoadReport
@@ -77,8 +77,7 @@ class _Caller:
         self.client.pulse_table = self.lease_table
         endpoint = stage.place.client("dynamodb").meta.endpoint_url
         # no retries, as a pulse whose answer was lost may have been added already
-        retries: Any = {"mode": "standard", "total_max_attempts": 1}
-        config = Config(connect_timeout=2, read_timeout=3, retries=retries)
+        config = client_config(ONCE, (2, 3))
         dynamodb = self.session.client("dynamodb", endpoint_url=endpoint, config=config)
         return Pulse(dynamodb=dynamodb, coordinator=self.client, has_thread=False)
 

@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-import highwater as library
+import highwater.jobs as library
 from highwater.core.units import Dimension
 from highwater.jobs.command import lines_of
 from highwater.jobs.segments import JobProgress, Reject

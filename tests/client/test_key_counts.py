@@ -22,8 +22,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from highwater import Meter
+from highwater.calls.attempts import client_config
 from highwater.client.hooks import Counts
-from highwater.client.sessions import client_config
 from highwater.shards import KeyCounts, ShardError, count_keys
 from tests.cdk_cli import ROOT
 from tests.client.scripted import ARN, CONSUMED, ITEM, DynamoDB, throttled

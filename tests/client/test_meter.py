@@ -15,8 +15,8 @@ from pynamodb.models import Model
 
 import highwater
 from highwater import Meter
+from highwater.calls.attempts import client_config
 from highwater.client.hooks import Counts
-from highwater.client.sessions import client_config
 from highwater.core import Dimension
 from tests.client.scripted import ARN, CONSUMED, ITEM, DynamoDB, driven_pulse, throttled, told_units
 from tests.client.test_pulse import Coordinator

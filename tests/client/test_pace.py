@@ -16,8 +16,8 @@ from botocore.exceptions import ClientError
 
 import highwater
 from highwater import Meter, PaceError, Pacer
+from highwater.calls.attempts import client_config
 from highwater.client.hooks import Counts
-from highwater.client.sessions import client_config
 from highwater.core import Dimension
 from tests.client.scripted import ARN, CONSUMED, ITEM, DynamoDB, throttled
 from tests.client.virtual_clock import SECOND, Clock

@@ -20,7 +20,7 @@ from highwater import PaceError, Pacer, Put
 from highwater.budgets import SharedBudget, SharedBudgetError
 from highwater.budgets.shared import WhenLost
 from highwater.bulk.send import BatchSender, PageReader
-from highwater.client.sessions import client_config
+from highwater.calls.attempts import client_config
 from highwater.core.pacing.pages import PageSize
 from highwater.core.units import Dimension
 from tests.client.memory_budget import AT, GONE, LANE, RATE, SECOND, Record

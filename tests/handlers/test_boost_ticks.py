@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.aws.coordinator_table import TableLeases
 from highwater.core import Dimension
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode
@@ -266,7 +265,7 @@ def test_lease_that_an_older_version_wrote_is_found_and_ended() -> None:
     world = World()
     # as it stands after the deploy that deletes the schedules of boosts: a lease, its part of the floor, and no list
     older = [lease(units=100, start=NOW - MINUTE, end=NOW + 20 * MINUTE, owner=LOADER.name)]
-    world.leases.write("orders", older, TableLeases(), NOW)
+    world.leases.change("orders", lambda _: (None, older), NOW)
     world.turn()
     del world.dynamodb.items["#boosts", "orders"]
     assert world.floor == 112
@@ -277,7 +276,7 @@ def test_lease_that_an_older_version_wrote_is_found_and_ended() -> None:
 def test_boosts_part_of_a_floor_that_an_older_version_left_is_lowered() -> None:
     world = World()
     over = [lease(units=100, start=NOW - MINUTE, end=NOW + MINUTE, owner=LOADER.name)]
-    world.leases.write("orders", over, TableLeases(), NOW)
+    world.leases.change("orders", lambda _: (None, over), NOW)
     world.turn()
     del world.dynamodb.items["#boosts", "orders"]
     assert [world.tick(1) for _ in range(5)][-1] == 12

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import threading
 import time
 from collections.abc import Iterator
@@ -14,10 +13,10 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.config import Config
 
 from highwater import CoordinatorClient
 from highwater.aws.coordinator_table import LeaseTable
+from highwater.calls.attempts import AWAITED, client_config
 from highwater.handlers.coordinator.call import RefusedError, read_request
 from highwater_lab.local import LocalCloud
 from tests.handlers.boost_world import World
@@ -25,11 +24,6 @@ from tests.handlers.test_boost_calls import request_of
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("cloud-scaler")]
 _REQUESTS = 200
-
-
-def _pause(attempt: int) -> None:
-    # a client's own pause, so that 200 threads do not write one item all at once; nothing is asserted of its length
-    time.sleep(random.uniform(0, min(0.5, 0.02 * 2**attempt)))  # noqa: S311 - not for security
 
 
 class RealLeases(World):
@@ -52,9 +46,7 @@ def running_cloud() -> Iterator[LocalCloud]:
 @pytest.fixture
 def world(running_cloud: LocalCloud) -> Iterator[RealLeases]:
     made = RealLeases()
-    retries: Any = {"mode": "standard", "total_max_attempts": 3}
-    config = Config(max_pool_connections=_REQUESTS, retries=retries)
-    made.dynamo = running_cloud.client("dynamodb", config)
+    made.dynamo = running_cloud.client("dynamodb", client_config(AWAITED, max_pool_connections=_REQUESTS))
     made.dynamo.create_table(
         TableName="leases-of-many",
         KeySchema=[{"AttributeName": "table", "KeyType": "HASH"}, {"AttributeName": "item", "KeyType": "RANGE"}],
@@ -73,7 +65,7 @@ def url(world: RealLeases) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"])).decode()
-            coordinator = replace(world.coordinator(), pause=_pause)
+            coordinator = replace(world.coordinator(), pause=time.sleep)
             try:
                 status, document = 200, coordinator.serve(read_request(request_of(body)))
             except RefusedError as refused:

@@ -260,7 +260,7 @@ def test_boosts_that_are_begun_together_share_turns(world: World) -> None:
         return world.turn(label)
 
     def begin(id: str, pauses: int = 0) -> None:
-        def pause(_: int) -> None:
+        def pause(_: float) -> None:
             # while this request waits, the others begin; then a second passes
             if pauses and len(began) < pauses:
                 begin(f"nightly-{len(began)}", pauses)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from highwater.aws.coordinator_table import LeaseTable, TableLeases
+from highwater.aws.coordinator_table import LeaseTable
 from highwater.aws.observe import Kept
 from highwater.cli.situation import Situation, read_situations
 from highwater.core.scaler import Mode, ScaledPlan
@@ -45,7 +45,7 @@ def test_explain_says_what_the_next_turn_does_for_a_fleet_that_pulses(mode: Mode
     client: Any = MemoryDynamo()
     leases = LeaseTable("leases", client)
     boost = lease(units=70, start=NOW - timedelta(minutes=1), end=NOW + timedelta(minutes=9))
-    leases.write("orders", [boost], TableLeases(), NOW)
+    leases.change("orders", lambda _: (None, [boost]), NOW)
     world.stage.kept = replace(world.stage.kept, leases=leases)
     if jump:
         world.jump(jump)

@@ -44,8 +44,8 @@ class PulseItems:
     def query(self, **request: Any) -> dict[str, Any]:
         self._may("query")
         values = request["ExpressionAttributeValues"]
-        if values[":partition"] != {"S": "pulse#orders"}:
-            assert values[":partition"]["S"].startswith("pulse#orders#")
+        if values[":table"] != {"S": "pulse#orders"}:
+            assert values[":table"]["S"].startswith("pulse#orders#")
             return {"Items": []}
         if self.is_crowded:
             return {"Items": [], "LastEvaluatedKey": {"item": values[":first"]}}
@@ -57,10 +57,11 @@ class PulseItems:
         found = {} if item is None or request["Key"]["table"]["S"] != "pulse#orders" else {"Item": item}
         return found | {"ConsumedCapacity": {"CapacityUnits": self.units_of_an_item}}
 
-    def update_item(self, **request: Any) -> None:
+    def update_item(self, **request: Any) -> dict[str, Any]:
         self._may("update_item")
         item = self.items.setdefault(request["Key"]["item"]["S"], dict(request["Key"]))
         item["hint"] = request["ExpressionAttributeValues"][":hint"]
+        return {}
 
     def _may(self, operation: str) -> None:
         if self.refuses == operation:

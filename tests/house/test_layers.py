@@ -13,21 +13,23 @@ from highwater.rooms import ROOMS
 from tests.cdk_cli import ROOT
 
 RUNTIME = ROOT / "lambda_src" / "highwater"
-_BULK = {"highwater.core", "highwater.client", "highwater.bulk", "boto3", "botocore"}
+_BULK = {"highwater.core", "highwater.calls", "highwater.client", "highwater.bulk", "boto3", "botocore"}
 _ROOM = {"highwater.exports", "highwater.cli", "highwater.terminal", "click", "rich"}
 # folder: what it may import beside the standard library and itself
 ALLOWED = {
     RUNTIME / "core": {"highwater.core"},
-    RUNTIME / "aws": {"highwater.core", "highwater.aws", "boto3", "botocore", "mypy_boto3_*"},
+    RUNTIME / "calls": {"highwater.core", "highwater.calls", "botocore"},
+    RUNTIME / "aws": {"highwater.core", "highwater.calls", "highwater.aws", "boto3", "botocore", "mypy_boto3_*"},
     RUNTIME / "handlers": {
         "highwater.core",
+        "highwater.calls",
         "highwater.aws",
         "highwater.handlers",
         "aws_lambda_powertools",
         "boto3",
         "mypy_boto3_*",
     },
-    RUNTIME / "client": {"highwater.core", "highwater.client", "boto3", "botocore"},
+    RUNTIME / "client": {"highwater.core", "highwater.calls", "highwater.client", "boto3", "botocore"},
     RUNTIME / "bulk": {*_BULK, "highwater.rooms"},
     **{
         RUNTIME / room: {*_BULK, *_ROOM, *(f"highwater.{each}" for each in (room, *needed))}
@@ -66,6 +68,7 @@ ALLOWED = {
         # the rules of rooms that are simulated, in the lab's rooms of the same name
         "highwater.budgets.shares",
         "highwater.queues.messages",
+        "highwater.calls",
         # the doctor reads plans and tags as the scaler does
         "highwater.aws.parameters",
         "highwater.aws.tags",
@@ -106,7 +109,7 @@ CORE = "highwater.core"
 GROUND = {
     f"{CORE}.{name}"
     for name in (
-        *("bucket", "budget", "documents", "errors", "findings", "items", "limits"),
+        *("bucket", "budget", "codec", "documents", "errors", "findings", "items", "limits"),
         *("names", "prices", "throttles", "tracking", "units"),
     )
 }

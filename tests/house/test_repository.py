@@ -135,3 +135,18 @@ def test_make_help_fits_a_newcomer_and_help_all_has_every_target() -> None:
     assert len(shown["help"]) <= 12
     assert "help-all" in shown["help"]
     assert set(shown["help-all"]) == targets - {"tools"}
+
+
+def test_one_file_sets_how_often_botocore_sends_a_request() -> None:
+    """Each number of attempts has its purpose beside it there; tests and benchmarks may try others."""
+    folders = ("lambda_src/", "lab_src/", "local_src/", "constructs_pkg/", "acceptance/", "examples/")
+    found = {
+        name
+        for name, text in _texts().items()
+        if name.startswith(folders) and name.endswith(".py")
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "attr", getattr(node.func, "id", "")) == "Config"
+        and any(keyword.arg in ("retries", None) for keyword in node.keywords)
+    }
+    assert found == {"lambda_src/highwater/calls/attempts.py"}

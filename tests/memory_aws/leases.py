@@ -64,11 +64,13 @@ class MemoryDynamo:
         self.before("query")
         values = {name: value["S"] for name, value in request["ExpressionAttributeValues"].items()}
         with self._lock:
-            if ":listed" in values:
-                assert request["ConsistentRead"], "a table that is missing would be served too late"
-                return {"Items": [self.items[key] for key in sorted(self.items) if key[0] == values[":listed"]]}
-            of_table = (key for key in self.items if key[0] == values[":table"] and key[1].startswith(values[":log"]))
-            return {"Items": [self.items[key] for key in sorted(of_table, reverse=True)[: request["Limit"]]]}
+            prefix = values.get(":item")
+            assert (prefix is None) == request.get("ConsistentRead", False), (
+                "a table that is missing is served too late"
+            )
+            found = [key for key in self.items if key[0] == values[":table"] and key[1].startswith(prefix or "")]
+            found.sort(reverse=not request.get("ScanIndexForward", True))
+            return {"Items": [self.items[key] for key in found[: request.get("Limit")]]}
 
 
 def _key(item: Any) -> tuple[str, str]:

@@ -79,8 +79,8 @@ _UNIX = 3
 
 
 def runtime_files() -> Iterator[PackedFile]:
-    """Yield the installed core, adapters and handlers."""
-    yield from _own_files("core", "aws", "handlers")
+    """Yield the installed core, calls, adapters and handlers."""
+    yield from _own_files("core", "calls", "aws", "handlers")
     # Lambda's own zone database is that of its operating system: the asset must know the zones that synth knew
     yield from _files(_found("tzdata"), "tzdata")
 
@@ -99,13 +99,13 @@ def powertools_files() -> Iterator[PackedFile]:
 
 
 def client_files() -> Iterator[PackedFile]:
-    """Yield the installed core and client, for functions that are callers of a coordinator."""
-    yield from _own_files("core", "client")
+    """Yield the installed core, calls and client, for functions that are callers of a coordinator."""
+    yield from _own_files("core", "calls", "client")
 
 
 def files_of_room(room: str) -> Iterator[PackedFile]:
     """Yield a room of the installed runtime with all that it imports, for a function that works in it."""
-    yield from _own_files("core", "client", "bulk", "rooms.py", *ROOMS[room], room)
+    yield from _own_files("core", "calls", "client", "bulk", "rooms.py", *ROOMS[room], room)
 
 
 def write_asset(path: Path, packs: Iterable[Callable[[], Iterable[PackedFile]]]) -> None:

@@ -217,9 +217,9 @@ class _Accounts:
 
 
 def _clients(session: Any, in_seconds: Any, region: str) -> RegionClients:
-    from botocore.config import Config
+    from highwater.calls.attempts import RARE, client_config
 
-    more: Any = {"region_name": region, "config": Config(retries={"mode": "standard", "total_max_attempts": 8})}
+    more: Any = {"region_name": region, "config": client_config(RARE)}
     names = ("dynamodb", "application-autoscaling", "compute-optimizer")
     dynamodb, autoscaling, optimizer = (session.client(name, **more) for name in names)
     return RegionClients(region, dynamodb, autoscaling, in_seconds.client("cloudwatch", **more), optimizer)

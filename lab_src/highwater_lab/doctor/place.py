@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from highwater.aws.parameters import ScaledPlans, read_plans
 from highwater.aws.tags import read_tagged_plans
+from highwater.calls.attempts import RARE, client_config
 from highwater.core.names import ALARM_PREFIX, BUFFERS_TAG, TargetName
 from highwater_lab.audit.account import LiveScaling, list_tables, read_scaling
 from highwater_lab.audit.deviations import LiveTarget, SeenAlarm, SeenQueue
@@ -64,8 +64,7 @@ class CheckedPlace:
     def client(self, service: str) -> Any:
         """Return the client of a service, with retries of throttled calls."""
         if service not in self._clients:
-            config = Config(retries={"mode": "standard", "total_max_attempts": 8})
-            self._clients[service] = self._session.client(service, config=config)
+            self._clients[service] = self._session.client(service, config=client_config(RARE))
         return self._clients[service]
 
     def close(self) -> None:

@@ -409,14 +409,10 @@ class Load:
         return names
 
     def _client(self) -> Any:
-        from botocore.config import Config
+        from highwater.calls.attempts import client_config
 
-        config = Config(
-            # throttled requests are retried only if the caller asked for retries
-            retries={"total_max_attempts": self._attempts, "mode": "standard"},
-            max_pool_connections=1,
-            parameter_validation=False,
-        )
+        # throttled requests are retried only if the caller asked for retries
+        config = client_config(self._attempts, max_pool_connections=1, parameter_validation=False)
         return self._cloud.client("dynamodb", config)
 
 

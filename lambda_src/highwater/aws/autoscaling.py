@@ -10,9 +10,9 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 import boto3
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from highwater.calls.attempts import RARE, client_config
 from highwater.core.names import TargetName
 from highwater.core.schedule.bounds import Bounds
 
@@ -33,8 +33,7 @@ _OLDEST_FAILURE = timedelta(hours=1)
 
 def client(region: str | None = None) -> ApplicationAutoScalingClient:
     """Create a client that retries throttled calls up to seven times: deploying many tables exceeds rate limits."""
-    config = Config(retries={"mode": "standard", "total_max_attempts": 8})
-    return boto3.client("application-autoscaling", config=config, region_name=region)
+    return boto3.client("application-autoscaling", config=client_config(RARE), region_name=region)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import botocore.session
-from botocore.config import Config
 from botocore.utils import parse_timestamp
 
+from highwater.calls.attempts import OBSERVED, client_config
 from highwater.core.names import ALARM_PREFIX, TargetName
 from highwater.core.plan.plan import Target
 from highwater.core.plan.zones import MINUTES_PER_DAY
@@ -65,10 +65,11 @@ def client(region: str | None = None) -> CloudWatchClient:
     Timestamps in its answers are seconds since 1970, because botocore takes a minute to convert a million of them to
     `datetime`.
     """
-    config = Config(retries={"mode": "standard", "total_max_attempts": 4}, connect_timeout=3, read_timeout=10)
     session = botocore.session.get_session()
     session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_seconds)
-    return boto3.session.Session(botocore_session=session).client("cloudwatch", config=config, region_name=region)
+    return boto3.session.Session(botocore_session=session).client(
+        "cloudwatch", config=client_config(OBSERVED, (3, 10)), region_name=region
+    )
 
 
 def _seconds(timestamp: Any) -> float:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from operator import index as whole
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import boto3
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 
+from highwater.calls.attempts import AWAITED, client_config
+from highwater.calls.records import Item, Records, pause_after_lost_write, sort_key_of
 from highwater.core.boosts import Lease
 from highwater.core.boosts.lease import boost_documents, leases_of_document, target_of_text, target_text
 from highwater.core.documents import read_document
-from highwater.core.names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE, leases_parameter
+from highwater.core.names import TTL_ATTRIBUTE, leases_parameter
 from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import (
     HINT_ATTRIBUTE,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_ssm import SSMClient
 
-
+T = TypeVar("T")
 _LEASES: Final = "leases"
 # apart from the leases: each write of an item costs units for all of it
 _TURN: Final = "turn"
@@ -65,16 +65,9 @@ class LeasesFullError(Exception):
     """The table has too many boosts, live or ended within the hour: their item would be too large."""
 
 
-class LeasesOvertakenError(Exception):
-    """The table's leases were written by another request since they were read."""
-
-
 def client(region: str | None = None) -> DynamoDBClient:
     """Create a client with timeouts of seconds, because a job waits for the answer."""
-    retries: Any = {"mode": "standard", "total_max_attempts": 3}
-    return boto3.client(
-        "dynamodb", config=Config(retries=retries, connect_timeout=2, read_timeout=3), region_name=region
-    )
+    return boto3.client("dynamodb", config=client_config(AWAITED, (2, 3)), region_name=region)
 
 
 def find_lease_table(ssm: SSMClient, scaler: str) -> str | None:
@@ -151,7 +144,7 @@ def _text(documents: Sequence[Mapping[str, Any]]) -> str:
 
 
 class LeaseTable:
-    """The coordinator's table.
+    """The coordinator's table. Its methods raise `LeasesUnavailableError` if it does not answer.
 
     Args:
         name: The name of the DynamoDB table.
@@ -159,14 +152,13 @@ class LeaseTable:
     """
 
     def __init__(self, name: str, dynamodb: DynamoDBClient | None = None) -> None:
-        self._name = name
-        self._dynamodb = dynamodb or client()
+        self._records = Records(name, dynamodb or client(), fails=lambda error: LeasesUnavailableError(str(error)))
 
     def read(self, label: str) -> TableLeases:
-        """Read the boosts of a table; raises `LeasesUnavailableError`, also for an item that somebody else wrote."""
-        item = self._call("get_item", Key=self._key(label, _LEASES), ConsistentRead=True).get("Item")
-        if item is None:
-            return TableLeases()
+        """Read the boosts of a table; raises `LeasesUnavailableError` also for an item that somebody else wrote."""
+        return self._leases_of(label, self._records.read((label, _LEASES)))
+
+    def _leases_of(self, label: str, item: Item) -> TableLeases:
         try:
             boosted, demands = (
                 read_document(item[name]["S"]) if name in item else {} for name in ("boosted", "demands")
@@ -180,64 +172,62 @@ class LeaseTable:
             )
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             message = (
-                f"item {label!r}, {_LEASES!r} of table {self._name} is not as it was written: {error!r}; delete it"
+                f"item {label!r}, {_LEASES!r} of table {self._records.table} is not as it was written: {error!r}; "
+                "delete it"
             )
             raise LeasesUnavailableError(message) from error
 
-    def write(self, label: str, leases: Iterable[Lease], based_on: TableLeases, now: datetime) -> None:
-        """Write the boosts of a table, without those that ended more than an hour ago.
+    def change(
+        self,
+        label: str,
+        changed: Callable[[TableLeases], tuple[T, Iterable[Lease] | None]],
+        now: datetime,
+        again: Callable[[int], None] = pause_after_lost_write,
+    ) -> T:
+        """Read the boosts of a table, change them, and write them without those that ended more than an hour ago.
 
         The table is listed first, so that each tick serves it until `unlist_table`. `check_share` says before whether
         there is room for a new boost; renewals and releases always have room.
 
+        Args:
+            label: The table.
+            changed: Returns its result, and all leases as they are to be, `None` to write nothing. Called again if
+                another request has written them meanwhile.
+            now: The aware instant by which leases have ended.
+            again: As for `Records.change`.
+
         Raises:
-            LeasesOvertakenError: They were written since *based_on* was read.
             LeasesUnavailableError: The table does not answer; they may be written or not.
         """
-        self.list_table(label)
-        self._write(label, leases, based_on, now)
 
-    def _write(self, label: str, leases: Iterable[Lease], based_on: TableLeases, now: datetime) -> None:
-        text = _text(boost_documents(_worth_keeping(leases, now)))
-        self._call(
-            "update_item",
-            Key=self._key(label, _LEASES),
-            UpdateExpression="SET #leases = :leases, version = :new",
-            ConditionExpression="version = :old" if based_on.version else "attribute_not_exists(version)",
-            ExpressionAttributeNames={"#leases": "leases"},
-            ExpressionAttributeValues={
-                ":leases": {"S": text},
-                ":new": {"N": str(based_on.version + 1)},
-            }
-            | ({":old": {"N": str(based_on.version)}} if based_on.version else {}),
-        )
+        def write(item: Item) -> tuple[T, Item | None]:
+            result, leases = changed(self._leases_of(label, item))
+            if leases is None:
+                return result, None
+            self.list_table(label)
+            return result, _attributes(leases, now)
+
+        return self._records.change((label, _LEASES), write, again)
 
     def list_table(self, label: str) -> None:
-        """Have each tick serve a table until `unlist_table`; raises `LeasesUnavailableError`."""
-        self._call("put_item", Item=self._key(_LISTED, label))
+        """Have each tick serve a table until `unlist_table`."""
+        self._records.put((_LISTED, label), {})
 
     def listed_tables(self) -> tuple[str, ...]:
-        """Return the labels of the tables that each tick serves; raises `LeasesUnavailableError`."""
+        """Return the labels of the tables that each tick serves."""
         # one page of 1 MB has ten thousand tables
-        found = self._call(
-            "query",
-            ConsistentRead=True,
-            KeyConditionExpression="#table = :listed",
-            ExpressionAttributeNames={"#table": PARTITION_KEY},
-            ExpressionAttributeValues={":listed": {"S": _LISTED}},
-        )
-        return tuple(item[SORT_KEY]["S"] for item in found["Items"])
+        page = next(self._records.pages(_LISTED, ConsistentRead=True))
+        return tuple(sort_key_of(item) for item in page["Items"])
 
     def unlist_table(self, label: str, known: TableLeases, now: datetime) -> None:
         """Have ticks serve a table no more: all boosts in *known*, as they were read, are over at *now*.
 
-        It stays listed if its boosts were written meanwhile. Raises `LeasesUnavailableError`.
+        It stays listed if its boosts were written meanwhile.
         """
-        self._call("delete_item", Key=self._key(_LISTED, label))
-        try:
-            # a request that listed the table before the deletion can now not write its leases: it lists it again
-            self._write(label, known.leases, known, now)
-        except LeasesOvertakenError:
+        version = {"N": str(known.version)} if known.version else None
+        self._records.delete((_LISTED, label))
+        # a request that listed the table before the deletion can now not write its leases: it lists it again
+        if not self._records.replace((label, _LEASES), version, _attributes(known.leases, now)):
             self.list_table(label)
 
     def note_boosted(
@@ -245,101 +235,61 @@ class LeaseTable:
     ) -> None:
         """Record the units of each floor that are for boosts, and those for demand and plan beside them.
 
-        Nothing is recorded if a later turn than *at* has done so. Raises `LeasesUnavailableError`.
+        Nothing is recorded if a later turn than *at* has done so.
         """
         texts = [
             json.dumps({target_text(key): each[key] for key in sorted(boosted, key=target_text) if key in each})
             for each in (boosted, demands)
         ]
         # of two turns, the later one has set the floors
-        self._set_if(
-            self._key(label, _LEASES),
+        self._records.update(
+            (label, _LEASES),
             "SET boosted = :boosted, demands = :demands, boosted_at = :at",
             "attribute_not_exists(boosted_at) OR boosted_at <= :at",
-            {
-                ":boosted": {"S": texts[0]},
-                ":demands": {"S": texts[1]},
-                ":at": {"S": at.astimezone(UTC).isoformat()},
-            },
+            {"boosted": {"S": texts[0]}, "demands": {"S": texts[1]}, "at": {"S": at.astimezone(UTC).isoformat()}},
         )
 
     def claim_turn(self, label: str, now: datetime, interval: timedelta) -> bool:
         """Return whether a turn for the table is due: the last one was claimed *interval* ago or earlier.
 
-        If it is, the turn is claimed for the caller. Raises `LeasesUnavailableError`.
+        If it is, the turn is claimed for the caller.
         """
-        return self._set_if(
-            self._key(label, _TURN),
+        claimed = self._records.update(
+            (label, _TURN),
             "SET turned_at = :now",
             "attribute_not_exists(turned_at) OR turned_at <= :before OR turned_at > :now",
-            {":now": {"N": _seconds(now)}, ":before": {"N": _seconds(now - interval)}},
+            {"now": {"N": _seconds(now)}, "before": {"N": _seconds(now - interval)}},
         )
+        return claimed is not None
 
     def is_turned_since(self, label: str, at: datetime) -> bool:
-        """Return whether a turn for the table was claimed after the aware instant *at*.
-
-        Raises `LeasesUnavailableError`.
-        """
-        item = self._call("get_item", Key=self._key(label, _TURN), ConsistentRead=True).get("Item", {})
+        """Return whether a turn for the table was claimed after the aware instant *at*."""
+        item = self._records.read((label, _TURN))
         return "turned_at" in item and float(item["turned_at"]["N"]) > at.timestamp()
 
-    def _set_if(self, key: dict[str, Any], update: str, condition: str, values: dict[str, Any]) -> bool:
-        """Update an item; return whether the condition held."""
-        try:
-            self._call(
-                "update_item",
-                Key=key,
-                UpdateExpression=update,
-                ConditionExpression=condition,
-                ExpressionAttributeValues=values,
-            )
-        except LeasesOvertakenError:
-            return False
-        return True
-
     def log(self, label: str, id: str, what: str, entry: Mapping[str, Any], at: datetime) -> None:
-        """Add an entry to the log: *what* was done with the boost *id*; raises `LeasesUnavailableError`."""
+        """Add an entry to the log: *what* was done with the boost *id*."""
         instant = at.astimezone(UTC).isoformat()
-        self._call(
-            "put_item",
-            Item=self._key(label, f"{_LOG}{instant}#{id}#{what}")
-            | {
+        self._records.put(
+            (label, f"{_LOG}{instant}#{id}#{what}"),
+            {
                 "entry": {"S": json.dumps({"at": instant, "id": id, "what": what, **entry}, separators=(",", ":"))},
                 TTL_ATTRIBUTE: {"N": str(int((at + KEPT).timestamp()))},
             },
         )
 
     def log_refusal(self, label: str, owner: str, entry: Mapping[str, Any], at: datetime) -> None:
-        """Log that a request was refused: one entry a minute and caller, so that requests in a loop fill no log.
-
-        Raises `LeasesUnavailableError`.
-        """
+        """Log that a request was refused: one entry a minute and caller, so that requests in a loop fill no log."""
         self.log(label, owner, "refused", entry, at.replace(second=0, microsecond=0))
 
     def read_log(self, label: str, most: int = 50) -> list[dict[str, Any]]:
-        """Read the last entries about a table, the newest first, up to *most*; raises `LeasesUnavailableError`."""
-        found = self._call(
-            "query",
-            KeyConditionExpression="#table = :table AND begins_with(#item, :log)",
-            ExpressionAttributeNames={"#table": PARTITION_KEY, "#item": SORT_KEY},
-            ExpressionAttributeValues={":table": {"S": label}, ":log": {"S": _LOG}},
-            ScanIndexForward=False,
-            Limit=most,
-        )
-        return [read_document(item["entry"]["S"]) for item in found["Items"]]
+        """Read the last entries about a table, the newest first, up to *most*."""
+        page = next(self._records.pages(label, begins_with=_LOG, ScanIndexForward=False, Limit=most))
+        return [read_document(item["entry"]["S"]) for item in page["Items"]]
 
-    def _key(self, label: str, item: str) -> dict[str, Any]:
-        return {PARTITION_KEY: {"S": label}, SORT_KEY: {"S": item}}
 
-    def _call(self, operation: str, **request: Any) -> Any:
-        try:
-            return getattr(self._dynamodb, operation)(TableName=self._name, **request)
-        except ClientError as error:
-            if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
-                raise LeasesOvertakenError(str(error)) from error
-            raise LeasesUnavailableError(str(error)) from error
-        except BotoCoreError as error:
-            raise LeasesUnavailableError(str(error)) from error
+def _attributes(leases: Iterable[Lease], now: datetime) -> Item:
+    return {"leases": {"S": _text(boost_documents(_worth_keeping(leases, now)))}}
 
 
 # Read units that one look at crowded items may consume, 4 MB; with 21 minutes in eight shards it could be 16,800.
@@ -364,8 +314,7 @@ class PulseTable:
     """
 
     def __init__(self, name: str, dynamodb: DynamoDBClient | None = None) -> None:
-        self._name = name
-        self._dynamodb = dynamodb or client()
+        self._records = Records(name, dynamodb or client(), fails=lambda error: PulsesUnavailableError(str(error)))
         # units that were reported lately in each shard of a table, by label, as last read
         self._units: dict[str, dict[int, int]] = {}
         self.crowded: set[str] = set()
@@ -395,22 +344,12 @@ class PulseTable:
 
     def _items(self, partition: str, minutes: range) -> list[tuple[int, dict[str, str]]] | None:
         """Minutes, and the numbers in their items; `None` if they do not fit into a page of 1 MB."""
-        found = self._call(
-            "query",
-            ConsistentRead=True,
-            KeyConditionExpression="#partition = :partition AND #minute BETWEEN :first AND :last",
-            ExpressionAttributeNames={"#partition": PARTITION_KEY, "#minute": SORT_KEY},
-            ExpressionAttributeValues={
-                ":partition": {"S": partition},
-                ":first": {"S": pulse_sort_key(minutes[0])},
-                ":last": {"S": pulse_sort_key(minutes[-1])},
-            },
-        )
+        between = pulse_sort_key(minutes[0]), pulse_sort_key(minutes[-1])
+        found = next(self._records.pages(partition, between=between, ConsistentRead=True))
         if found.get("LastEvaluatedKey"):
             return None
-        return [
-            (int(item[SORT_KEY]["S"]), _numbers(item)) for item in found["Items"] if item[SORT_KEY]["S"].isdecimal()
-        ]
+        keyed = [(sort_key_of(item), item) for item in found["Items"]]
+        return [(int(minute), _numbers(item)) for minute, item in keyed if minute.isdecimal()]
 
     def _items_one_by_one(
         self, partition: str, minutes: range, left: float
@@ -421,8 +360,7 @@ class PulseTable:
         """
         found = []
         for minute in minutes:
-            key: dict[str, Any] = {PARTITION_KEY: {"S": partition}, SORT_KEY: {"S": pulse_sort_key(minute)}}
-            answer = self._call("get_item", Key=key, ConsistentRead=True, ReturnConsumedCapacity="TOTAL")
+            answer = self._records.get((partition, pulse_sort_key(minute)), ReturnConsumedCapacity="TOTAL")
             left -= answer["ConsumedCapacity"]["CapacityUnits"]
             if left < 0:
                 message = f"the items of {len(minutes)} minutes take more than 4 MB, which no fleet writes"
@@ -438,22 +376,13 @@ class PulseTable:
         """
         for shard, own in hints_of_shards(hints, self._units.get(label, {})).items():
             for minute in range(first_minute, first_minute + minutes):
-                self._call(
-                    "update_item",
-                    Key={PARTITION_KEY: {"S": pulse_partition(label, shard)}, SORT_KEY: {"S": pulse_sort_key(minute)}},
-                    UpdateExpression="SET #hint = :hint, #expires = :expires",
-                    ExpressionAttributeNames={"#hint": HINT_ATTRIBUTE, "#expires": TTL_ATTRIBUTE},
-                    ExpressionAttributeValues={
-                        ":hint": {"S": hints_text(own)},
-                        ":expires": {"N": str(minute * 60 + KEPT_SECONDS)},
-                    },
+                values = {"hint": {"S": hints_text(own)}, "expires": {"N": str(minute * 60 + KEPT_SECONDS)}}
+                self._records.update(
+                    (pulse_partition(label, shard), pulse_sort_key(minute)),
+                    f"SET #{HINT_ATTRIBUTE} = :hint, #{TTL_ATTRIBUTE} = :expires",
+                    None,
+                    values,
                 )
-
-    def _call(self, operation: str, **request: Any) -> Any:
-        try:
-            return getattr(self._dynamodb, operation)(TableName=self._name, **request)
-        except (ClientError, BotoCoreError) as error:
-            raise PulsesUnavailableError(str(error)) from error
 
 
 def _numbers(item: Mapping[str, Any]) -> dict[str, str]:

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import boto3
-from botocore.config import Config
 
+from highwater.calls.attempts import RARE, client_config
 from highwater.core.documents import read_document
 from highwater.core.names import LOG_GROUPS_PREFIX
 
@@ -18,9 +18,8 @@ _PAST: Final = timedelta(days=1)
 
 
 def client(region: str | None = None) -> Any:
-    """Create a client of CloudWatch Logs that retries up to five times: FilterLogEvents is limited to ten a second."""
-    config = Config(retries={"mode": "standard", "total_max_attempts": 6})
-    return boto3.client("logs", config=config, region_name=region)
+    """Create a client of CloudWatch Logs that retries up to seven times: FilterLogEvents is limited to ten a second."""
+    return boto3.client("logs", config=client_config(RARE), region_name=region)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
-from botocore.config import Config
 
+from highwater.calls.attempts import RARE, client_config
 from highwater.core.boosts import BoostCap
 from highwater.core.documents import DocumentError, read_document
 from highwater.core.names import PLANS_PATH, boost_caps_path, plan_parameter, plans_path, table_of_label
@@ -25,8 +25,7 @@ _NAMES_PER_CALL = 10
 
 def client(region: str | None = None) -> SSMClient:
     """Create a client that retries throttled calls up to seven times: the account has 40 calls a second in total."""
-    config = Config(retries={"mode": "standard", "total_max_attempts": 8})
-    return boto3.client("ssm", config=config, region_name=region)
+    return boto3.client("ssm", config=client_config(RARE), region_name=region)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
-from botocore.config import Config
 
 from highwater.aws import autoscaling, cloudwatch, parameters, tables, tags
 from highwater.aws.autoscaling import RegisteredTargets
 from highwater.aws.cloudwatch import DatapointRate, TargetAlarm
 from highwater.aws.parameters import ScaledPlans
 from highwater.aws.tables import DescribedTable
+from highwater.calls.attempts import RARE, client_config
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Target
 from highwater.core.plan.zones import MINUTES_PER_DAY
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 def client() -> CloudFormationClient:
     """Create a client that retries throttled calls up to seven times, and tells in which mode a stack is deployed."""
-    config = Config(retries={"mode": "standard", "total_max_attempts": 8})
-    made = boto3.client("cloudformation", config=config)
+    made = boto3.client("cloudformation", config=client_config(RARE))
     made.meta.events.register("before-parse.cloudformation.DescribeStacks", _note_mode)
     return made
 

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
-from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 from botocore.parsers import ResponseParserError
 
+from highwater.calls.attempts import ONCE, client_config
 from highwater.core.budget import DecreaseBudget
 from highwater.core.scaler.inputs import SeenResource
 from highwater.core.units import Units
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 def client(region: str | None = None) -> DynamoDBClient:
     """Create a client without retries, because DynamoDB rejects an excess decrease for up to an hour."""
-    config = Config(retries={"mode": "standard", "total_max_attempts": 1})
-    return boto3.client("dynamodb", config=config, region_name=region)
+    return boto3.client("dynamodb", config=client_config(ONCE), region_name=region)
 
 
 # Error codes after which the same call may succeed later

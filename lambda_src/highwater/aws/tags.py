@@ -6,10 +6,10 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 import boto3
-from botocore.config import Config
 
 from highwater.aws.parameters import ScaledPlans
 from highwater.aws.tables import translating
+from highwater.calls.attempts import RARE, client_config
 from highwater.core.names import table_label
 from highwater.core.scaler.plan import FINDER_TAG, MANAGED_TAG, plan_of_tags
 
@@ -50,8 +50,7 @@ def clear_awaiting(dynamodb: DynamoDBClient, arn: str, key: str) -> None:
 
 def client(region: str | None = None) -> ResourceGroupsTaggingAPIClient:
     """Create a client that retries throttled calls up to seven times."""
-    config = Config(retries={"mode": "standard", "total_max_attempts": 8})
-    return boto3.client("resourcegroupstaggingapi", config=config, region_name=region)
+    return boto3.client("resourcegroupstaggingapi", config=client_config(RARE), region_name=region)
 
 
 def read_tagged_plans(tagging: ResourceGroupsTaggingAPIClient, region: str | None = None) -> ScaledPlans:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import atexit
 import itertools
 import logging
-import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
-from random import SystemRandom
 from typing import Any, Final, Literal
 
 import boto3
@@ -21,29 +19,28 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from highwater.budgets.shares import Member, live_members, members_of_text, members_text, renewed, renews_at, without
 from highwater.bulk.sharing import Lane, Share, SharedBudgetError, WorkEndedError
+from highwater.calls.attempts import LOST_WRITE, RENEWED, client_config
+from highwater.calls.records import Item, Key, Records
 from highwater.client.coordinator import CoordinatorClient, CoordinatorNotFoundError
-from highwater.client.sessions import check_session, client_config, renewed_in_forks, session_apart
-from highwater.core.names import MOST_BUDGET_CHARACTERS, PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE, budget_partition
+from highwater.client.sessions import check_session, renewed_in_forks, session_apart
+from highwater.core.names import MOST_BUDGET_CHARACTERS, TTL_ATTRIBUTE, budget_partition
 from highwater.core.units import NANOSECONDS
 
 _LOG: Final = logging.getLogger("highwater.pace")
 _MILLISECOND: Final = 1_000_000
-# A lost write against another worker's is repeated so often, after a short pause at random
+# A lost write against another worker's is repeated so often
 _ATTEMPTS: Final = 10
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.01, 0.2
 # Without an answer, or without a share, the record is asked again after this time
 _ASKED_AGAIN_SECONDS: Final = 1.0
 _COMPLAINT_SECONDS: Final = 60
 _TIMEOUTS: Final = (2, 3)
 _KEPT_SECONDS: Final = 86_400
 _NEVER: Final = 10**30
-_WHOLE_NUMBER: Final = re.compile(r"[0-9]{1,30}")
 # After these errors of a first request no other one succeeds before somebody has changed the role or the app
 _LASTING_ERRORS: Final = frozenset({"AccessDeniedException", "ResourceNotFoundException", "ValidationException"})
 # of the demand that was seen, weight of the newest interval, and what is asked for beyond it
 _WEIGHT: Final = 0.5
 _SPARE: Final = 1.25
-_RANDOM: Final = SystemRandom()
 WhenLost = Literal["stop", "known share"]
 
 
@@ -363,59 +360,34 @@ class SharedBudget:
     def _change(
         self, lane: Lane, change: Callable[[list[Member], int], tuple[Member | None, list[Member]]]
     ) -> tuple[Member | None, list[Member]]:
-        """Read the record, change it, and write it, unless another worker has written it meanwhile: then again."""
-        dynamodb, key = self._client(), self._key(lane)
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                self.pause(_RANDOM.uniform(_SHORTEST_PAUSE, min(_SHORTEST_PAUSE * 2.0**attempt, _LONGEST_PAUSE)))
-            found = self._time.hear(dynamodb.get_item(TableName=self.table, Key=key, ConsistentRead=True))
-            item = found.get("Item", {})
+        """Change the record; raises `_TooManyWritersError` after ten writes that lost against other workers'."""
+
+        def changed(item: Item) -> tuple[tuple[Member | None, list[Member]], Item]:
             # a record that somebody else has changed may have anything there; it is replaced like any other
-            version = item.get("version")
             own, members = change(members_of_text(item.get("members", {}).get("S", "[]")), self._time.now())
             expires = self._time.now() // 1_000 + _KEPT_SECONDS
-            try:
-                self._time.hear(
-                    dynamodb.update_item(
-                        TableName=self.table,
-                        Key=key,
-                        UpdateExpression="SET members = :members, version = :new, #expires = :expires",
-                        ConditionExpression="attribute_not_exists(version)" if version is None else "version = :old",
-                        ExpressionAttributeNames={"#expires": TTL_ATTRIBUTE},
-                        ExpressionAttributeValues={
-                            ":members": {"S": members_text(members)},
-                            ":new": {"N": str(_next_version(version))},
-                            ":expires": {"N": str(expires)},
-                        }
-                        | ({} if version is None else {":old": version}),
-                    )
-                )
-            except ClientError as error:
-                if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
-                    raise
-                continue
-            return own, members
-        raise _TooManyWritersError(f"{_ATTEMPTS} writes lost against other workers'")
+            return (own, members), {"members": {"S": members_text(members)}, TTL_ATTRIBUTE: {"N": str(expires)}}
 
-    def _key(self, lane: Lane) -> dict[str, Any]:
+        return self._records().change(self._key(lane), changed, self._again)
+
+    def _again(self, attempt: int) -> None:
+        if attempt == _ATTEMPTS:
+            raise _TooManyWritersError(f"{_ATTEMPTS} writes lost against other workers'")
+        self.pause(LOST_WRITE.seconds(attempt))
+
+    def _key(self, lane: Lane) -> Key:
         table, index, dimension = lane
         where = table if index is None else f"{table} {index}"
-        return {PARTITION_KEY: {"S": budget_partition(self.name)}, SORT_KEY: {"S": f"{where} {dimension}"}}
+        return budget_partition(self.name), f"{where} {dimension}"
 
-    def _client(self) -> Any:
+    def _records(self) -> Records:
         if self._dynamodb is None:
             with self._making:
                 apart = records_session(self.session)
                 if self.table is None:
                     self.table = CoordinatorClient(coordinator=self.coordinator, session=apart).pulse_table
-                self._dynamodb = records_client(apart, 2) if self.connect is None else self.connect()
-        return self._dynamodb
-
-
-def _next_version(version: Mapping[str, Any] | None) -> int:
-    """Return the version after one; 1 after none, and after what is no whole number."""
-    text = str((version or {}).get("N", ""))
-    return int(text) + 1 if _WHOLE_NUMBER.fullmatch(text) else 1
+                self._dynamodb = records_client(apart, RENEWED) if self.connect is None else self.connect()
+        return Records(str(self.table), self._dynamodb, self._time.hear)
 
 
 class _TooManyWritersError(Exception):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -15,8 +14,9 @@ from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTT
 
 from highwater.bulk.in_flight import MOST_IN_FLIGHT
 from highwater.bulk.sharing import Lane, Share, Sharing, WorkEndedError
+from highwater.calls.attempts import ONCE, PAID_REQUEST, client_config
 from highwater.client.hooks import Throttle
-from highwater.client.sessions import check_session, client_config, renewed_in_forks
+from highwater.client.sessions import check_session, renewed_in_forks
 from highwater.core.errors import HighwaterError
 from highwater.core.pacing.brake import Brake
 from highwater.core.pacing.bucket import PacingBucket
@@ -28,7 +28,6 @@ from highwater.rooms import shared_budget
 GOES_ON: Final = "start it again with the same checkpoint to go on"
 # Attempts of a request that fails for another reason than throttling
 TRIES: Final = 8
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 20.0
 
 
 class PacedWorkError(HighwaterError):
@@ -42,7 +41,7 @@ def paced_client(session: Any) -> Any:
     boto3 session.
     """
     check_session(session, "session")
-    config = client_config(1, max_pool_connections=MOST_IN_FLIGHT)
+    config = client_config(ONCE, max_pool_connections=MOST_IN_FLIGHT)
     return (session or boto3.Session()).client("dynamodb", config=config)
 
 
@@ -62,12 +61,6 @@ def check_workers(workers: int | None, what: str) -> None:
     """Raise `PacedWorkError` for a number of threads that is not allowed; `None` is allowed."""
     if workers is not None and not 1 <= workers <= MOST_IN_FLIGHT:
         raise PacedWorkError(f"{what}: workers: got {workers}, allowed: 1 to {MOST_IN_FLIGHT}")
-
-
-def pause_before(tries: int) -> float:
-    """Return the seconds of backoff before retry number *tries*: exponential, jittered, at most 20."""
-    longest = min(_SHORTEST_PAUSE * 2.0 ** min(tries, 10), _LONGEST_PAUSE)
-    return random.uniform(longest / 2, longest)  # noqa: S311 - not for security
 
 
 def may_pass(error: Exception) -> bool:
@@ -107,7 +100,7 @@ class Retries:
             raise PacedWorkError(self.why(error)) from error
         if self._failed >= TRIES or (self._throttled >= TRIES and not self.is_patient):
             raise PacedWorkError(f"{self.why(error)} (tried {TRIES} times)") from error
-        return pause_before(self._throttled if is_throttled else self._failed)
+        return PAID_REQUEST.seconds(self._throttled if is_throttled else self._failed)
 
 
 # (table, (index, dimension)): units

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
-from highwater.bulk.budget import GOES_ON, Costs, Pacer, Paid, Retries, pause_before
+from highwater.bulk.budget import GOES_ON, Costs, Pacer, Paid, Retries
 from highwater.bulk.in_flight import InFlight
 from highwater.bulk.items import TOO_DEEP, Action, Delete, Put, Update
+from highwater.calls.attempts import PAID_REQUEST
 from highwater.client.hooks import Throttle, refusals_of, units_of
 from highwater.core.items import MOST_ITEM_BYTES, item_bytes, nesting_of, write_units_of
 from highwater.core.pacing.pages import PageSize
@@ -283,7 +284,7 @@ class BatchSender:
                 jobs = unprocessed
             if members:
                 self.pacer.refund(Paid({}), self.table, _WRITE, [Throttle(ThrottleCause.PROVISIONED)])
-                self.pacer.pause(pause_before(tries))
+                self.pacer.pause(PAID_REQUEST.seconds(tries))
         return sent
 
     def _send_one(self, job: WriteJob) -> Sent:
@@ -328,7 +329,7 @@ class BatchSender:
                     # documented: it is counted in full, like a successful one.
                     self.pacer.settle(paid, expected)
                     conflicts += 1
-                    self.pacer.pause(pause_before(conflicts))
+                    self.pacer.pause(PAID_REQUEST.seconds(conflicts))
                     continue
                 if code == "ConditionalCheckFailedException":
                     # a write whose condition is false consumes units all the same

@@ -32,15 +32,15 @@ from highwater import (
 )
 from highwater import boost as make_boost
 from highwater.aws.coordinator_table import (
-    LeasesOvertakenError,
     LeasesUnavailableError,
     LeaseTable,
+    TableLeases,
     find_lease_table,
 )
 from highwater.aws.coordinator_table import client as lease_client
 from highwater.aws.region import AwsRegion
 from highwater.cli.options import account_options, as_json_option
-from highwater.core.boosts import LeaseError
+from highwater.core.boosts import Lease, LeaseError
 from highwater.core.names import TargetName
 from highwater.core.units import Dimension
 from highwater.terminal.console import open_console, say, tell
@@ -224,20 +224,15 @@ def _release_by_force(table: str, id: str, region: str | None, *, as_json: bool)
 
 
 def _release_all(leases: LeaseTable, table: str, id: str, now: datetime) -> list[str]:
-    while True:
-        known = leases.read(table)
+    def released(known: TableLeases) -> tuple[list[Lease], list[Lease] | None]:
         ended = [lease for lease in known.leases if lease.id == id and lease.ends > now]
-        if not ended:
-            return []
         new = [lease.released_at(now) if lease in ended else lease for lease in known.leases]
-        try:
-            leases.write(table, new, known, now)
-        except LeasesOvertakenError:
-            continue
-        owners = sorted({lease.owner for lease in ended})
-        for owner in owners:
-            leases.log(table, id, "release", {"owner": owner, "session": "", "by": "an operator, by force"}, now)
-        return owners
+        return ended, new if ended else None
+
+    owners = sorted({lease.owner for lease in leases.change(table, released, now)})
+    for owner in owners:
+        leases.log(table, id, "release", {"owner": owner, "session": "", "by": "an operator, by force"}, now)
+    return owners
 
 
 def _listed(listed: list[dict[str, Any]]) -> Iterator[str]:

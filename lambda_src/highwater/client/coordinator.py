@@ -12,7 +12,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import random
 import re
 import threading
 import time
@@ -34,7 +33,8 @@ from botocore.exceptions import (
 from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
 
-from highwater.client.sessions import arn_place, check_session, client_config
+from highwater.calls.attempts import AWAITED, COORDINATOR_REQUEST, ONCE, client_config
+from highwater.client.sessions import arn_place, check_session
 from highwater.core.documents import DocumentError, read_document
 from highwater.core.errors import HighwaterError
 from highwater.core.names import COORDINATORS_PATH, PULSES_PATH
@@ -45,10 +45,8 @@ PULSES_VARIABLE: Final = "HIGHWATER_PULSES"
 _REGION: Final = re.compile(r"https://[^.]+\.lambda-url\.([a-z0-9-]+)\.on\.aws")
 # Requests are idempotent by the boost's id, so one whose answer may have been lost can be sent again.
 _ATTEMPTS: Final = 6
-_SEARCHES: Final = 3
 # Seconds for a connection, and for an answer
 _TIMEOUTS: Final = (30.0, 30.0)
-_LONGEST_PAUSE_SECONDS: Final = 16.0
 # No request was sent: the network has no way to the URL.
 _NO_WAY: Final = (ConnectTimeoutError, EndpointConnectionError, ProxyConnectionError)
 _NEITHER_WAY: Final = "the coordinator's URL cannot be reached, and no event can be put"
@@ -74,50 +72,6 @@ class CoordinatorUnavailableError(BoostError):
 
 class CoordinatorNotFoundError(CoordinatorUnavailableError):
     """No coordinator is found, or several are, or the caller may not look for them."""
-
-
-# 15 s, 30 s, 1 min and so on
-_SHORTEST_REST, _LONGEST_REST = 15.0, 900.0
-_RANDOM: Final = random.SystemRandom()
-
-
-@dataclass(slots=True)
-class BackOff:
-    """How long to leave alone what failed: 15 s, then 30 s, up to 15 minutes, each up to a quarter less or more.
-
-    The share is chosen at random, and anew in forked processes, so that a fleet does not try again in one moment. A
-    clock that is set back ends a rest.
-    """
-
-    _failures: int = 0
-    _since: float = 0.0
-    _seconds: float = 0.0
-
-    def fail(self, now: float) -> float:
-        """Note a failure; return the seconds of the rest that begins *now*."""
-        self._since = now
-        self._seconds = min(_SHORTEST_REST * 2.0**self._failures, _LONGEST_REST) * _RANDOM.uniform(0.75, 1.25)
-        # further ones do not rest longer
-        self._failures = min(self._failures + 1, 10)
-        return self._seconds
-
-    def succeed(self) -> None:
-        """Forget the failures."""
-        self._failures, self._seconds = 0, 0.0
-
-    @property
-    def ends_at(self) -> float:
-        """When the rest is over, by the clock of `fail`."""
-        return self._since + self._seconds
-
-    def is_resting(self, now: float) -> bool:
-        """Whether the rest is not over."""
-        return self._since <= now < self.ends_at
-
-
-def _pause_before(attempt: int) -> float:
-    longest = min(2.0 ** (attempt - 1), _LONGEST_PAUSE_SECONDS)
-    return random.uniform(longest / 2, longest)  # noqa: S311 - not for security
 
 
 @dataclass(kw_only=True)
@@ -166,7 +120,7 @@ class CoordinatorClient:
         why, last = "", None
         for attempt in range(self.attempts):
             if attempt:
-                self.pause(_pause_before(attempt))
+                self.pause(COORDINATOR_REQUEST.seconds(attempt))
             try:
                 status, document = self._post(json.dumps(body).encode())
             except (BotoCoreError, ClientError) as failed:
@@ -245,7 +199,7 @@ class CoordinatorClient:
 
     @cached_property
     def _events(self) -> Any:
-        return self._session.client("events", config=client_config(1, self.timeouts))
+        return self._session.client("events", config=client_config(ONCE, self.timeouts))
 
     @cached_property
     def _http(self) -> URLLib3Session:
@@ -265,7 +219,7 @@ class CoordinatorClient:
 
     def _read(self, name: str | None, path: str) -> str:
         # 40 reads a second are answered in an account, and a fleet may start at one time
-        ssm = self._session.client("ssm", config=client_config(_SEARCHES, self.timeouts))
+        ssm = self._session.client("ssm", config=client_config(AWAITED, self.timeouts))
         if name is not None:
             try:
                 return self._value(ssm.get_parameter(Name=f"{path}{name}")["Parameter"])

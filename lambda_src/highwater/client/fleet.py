@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from highwater.calls.records import Key, Records
 from highwater.client.hooks import Amounts
-from highwater.core.names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
+from highwater.core.names import TTL_ATTRIBUTE
 from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import (
     HINT_ATTRIBUTE,
@@ -82,16 +83,16 @@ class FleetTable:
         """
         for minute, parts in list(_parts_of(amounts)):
             names = {f"#a{number}": amount_attribute(at[0], at[1], refused=at[2]) for number, at in enumerate(parts)}
-            values = {f":a{number}": {"N": _text(units)} for number, units in enumerate(parts.values())}
+            values = {f"a{number}": {"N": _text(units)} for number, units in enumerate(parts.values())}
             adding = ", ".join(f"#a{number} :a{number}" for number in range(len(parts)))
             may_have_arrived = True
             try:
-                found = self.dynamodb.update_item(
-                    TableName=self.pulse_table,
-                    Key=self._key(minute, self.shard),
-                    UpdateExpression=f"ADD {adding} SET #expires = :expires",
-                    ExpressionAttributeNames={**names, "#expires": TTL_ATTRIBUTE},
-                    ExpressionAttributeValues={**values, ":expires": _expires(minute)},
+                found = self._records.update(
+                    self._key(minute, self.shard),
+                    f"ADD {adding} SET #{TTL_ATTRIBUTE} = :expires",
+                    None,
+                    values | {"expires": _expires(minute)},
+                    names,
                     ReturnValues="ALL_NEW",
                 )
             except ClientError as error:
@@ -103,7 +104,7 @@ class FleetTable:
                 if may_have_arrived:
                     for at in parts:
                         del amounts[at]
-            self._learn(minute, found["Attributes"])
+            self._learn(minute, found or {})
 
     def is_asking(self, slot: int) -> bool:
         """Whether this process is to wake the scaler in a slot since 1970: help is needed, and it is elected.
@@ -160,24 +161,13 @@ class FleetTable:
 
     def _is_elected_in(self, shard: int, slot: int) -> bool:
         minute = slot // SLOTS_PER_MINUTE
-        try:
-            self.dynamodb.update_item(
-                TableName=self.pulse_table,
-                Key=self._key(minute, shard),
-                UpdateExpression="SET #woken = :slot, #expires = :expires",
-                ConditionExpression="attribute_not_exists(#woken) OR #woken < :slot OR #woken > :next",
-                ExpressionAttributeNames={"#woken": WOKEN_ATTRIBUTE, "#expires": TTL_ATTRIBUTE},
-                ExpressionAttributeValues={
-                    ":slot": {"N": str(slot)},
-                    ":next": {"N": str(slot + _AHEAD_SLOTS)},
-                    ":expires": _expires(minute),
-                },
-            )
-        except ClientError as error:
-            if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
-                return False
-            raise
-        return True
+        written = self._records.update(
+            self._key(minute, shard),
+            f"SET #{WOKEN_ATTRIBUTE} = :slot, #{TTL_ATTRIBUTE} = :expires",
+            f"attribute_not_exists(#{WOKEN_ATTRIBUTE}) OR #{WOKEN_ATTRIBUTE} < :slot OR #{WOKEN_ATTRIBUTE} > :next",
+            {"slot": {"N": str(slot)}, "next": {"N": str(slot + _AHEAD_SLOTS)}, "expires": _expires(minute)},
+        )
+        return written is not None
 
     def is_urgent(self, refused: Iterable[TargetKey], slot: int) -> bool:
         """Whether requests refused for these targets are to be told at once: somebody could still ask for help."""
@@ -218,9 +208,12 @@ class FleetTable:
         self.shard = random.choice(others)  # noqa: S311 - not for security
         self.hints, self._minutes = {}, {}
 
-    def _key(self, minute: int, shard: int) -> dict[str, Any]:
-        partition = pulse_partition(self.label, shard)
-        return {PARTITION_KEY: {"S": partition}, SORT_KEY: {"S": pulse_sort_key(minute)}}
+    @property
+    def _records(self) -> Records:
+        return Records(self.pulse_table, self.dynamodb)
+
+    def _key(self, minute: int, shard: int) -> Key:
+        return pulse_partition(self.label, shard), pulse_sort_key(minute)
 
 
 def _parts_of(amounts: Amounts) -> Iterator[tuple[int, Amounts]]:

@@ -19,9 +19,9 @@ from typing import Any, Final
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from highwater.calls.attempts import ONCE, BackOff, client_config
 from highwater.client.coordinator import (
     GIVE_PULSE,
-    BackOff,
     BoostError,
     BoostRefusedError,
     CoordinatorClient,
@@ -33,7 +33,6 @@ from highwater.client.sessions import (
     Place,
     account_of,
     check_session,
-    client_config,
     events_of,
     renewed_in_forks,
     session_apart,
@@ -115,7 +114,7 @@ def pulse(
     def connect() -> tuple[Any, CoordinatorClient]:
         apart = session_apart(profile, region, credentials)
         # no retries, as a pulse whose answer was lost may have been added already
-        return apart.client("dynamodb", config=client_config(1, _WRITE_TIMEOUTS)), CoordinatorClient(
+        return apart.client("dynamodb", config=client_config(ONCE, _WRITE_TIMEOUTS)), CoordinatorClient(
             coordinator=coordinator, session=apart, attempts=1, timeouts=_WAKE_TIMEOUTS
         )
 

@@ -13,7 +13,6 @@ from weakref import WeakSet
 import boto3
 import botocore.session
 from botocore.client import BaseClient
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.loaders import create_loader
 
@@ -166,20 +165,6 @@ def account_of(credentials: Any) -> str | None:
     except (BotoCoreError, ClientError):
         return None
     return found if isinstance(found, str) and found else None
-
-
-def client_config(attempts: int, timeouts: tuple[float, float] | None = None, **more: Any) -> Config:
-    """Return the configuration of a client that sends each request *attempts* times at most.
-
-    Args:
-        attempts: The number of attempts, the first included.
-        timeouts: Seconds to wait for a connection, and for an answer. By default those of botocore.
-        **more: What else `Config` takes.
-    """
-    retries: Any = {"mode": "standard", "total_max_attempts": attempts}
-    if timeouts is not None:
-        more |= {"connect_timeout": timeouts[0], "read_timeout": timeouts[1]}
-    return Config(retries=retries, **more)
 
 
 def renewed_in_forks(begin_anew: Callable[[T], None]) -> WeakSet[T]:

@@ -7,13 +7,13 @@ goes on, and what was done. A worker writes a segment only on the condition that
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from datetime import timedelta
 from functools import cached_property
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from boto3.dynamodb.types import TypeSerializer
 from botocore.exceptions import BotoCoreError, ClientError
@@ -23,17 +23,17 @@ from highwater.budgets.shares import SKEW_MS
 from highwater.bulk.budget import Pacer
 from highwater.bulk.checkpoint import decoded, encoded
 from highwater.bulk.scan import Key
+from highwater.calls.attempts import WORKED_ON
+from highwater.calls.records import Item, Records, sort_key_of
 from highwater.client.coordinator import CoordinatorClient, CoordinatorNotFoundError
 from highwater.client.sessions import check_session
 from highwater.core.documents import read_document
 from highwater.core.errors import HighwaterError
-from highwater.core.names import JOB_PREFIX, MOST_BUDGET_CHARACTERS, PARTITION_KEY, SORT_KEY, job_partition
+from highwater.core.names import JOB_PREFIX, MOST_BUDGET_CHARACTERS, job_partition
 from highwater.core.units import Dimension
 from highwater.jobs.segments import MOST_JOB_SEGMENTS, JobProgress, JobSegment, Reject, progress_of
 
 _HEAD, _SEGMENT = "job", "segment#"
-_NAME: Final = re.compile(r"#(\w+)")
-_ATTEMPTS: Final = 6
 _SHORTEST_LEASE, _LONGEST_LEASE = timedelta(seconds=10), timedelta(hours=12)
 
 
@@ -191,13 +191,15 @@ class JobTable:
 
     def read(self, id: str) -> Job:
         """Return a job; raises `JobError` if there is none."""
-        found = list(self._query(id))
-        heads = [item for item in found if item[SORT_KEY]["S"] == _HEAD]
+        found = self._items(id)
+        heads = [item for item in found if sort_key_of(item) == _HEAD]
         if not heads:
-            raise JobError(f"job {id}: there is no such job in {self._table}; start it with highwater.jobs.start_job")
+            raise JobError(
+                f"job {id}: there is no such job in {self._records.table}; start it with highwater.jobs.start_job"
+            )
         run = _run_of(heads[0])
         try:
-            begun = [_segment(item) for item in found if item[SORT_KEY]["S"].startswith(f"{_SEGMENT}{run}#")]
+            begun = [_segment(item) for item in found if sort_key_of(item).startswith(f"{_SEGMENT}{run}#")]
             document = decoded(read_document(heads[0]["spec"]["S"]))
             is_stopped = bool(heads[0].get("stopped", {}).get("BOOL"))
             spec = LoadSpec(**document) if "source" in document else ScanSpec(**document)
@@ -208,13 +210,8 @@ class JobTable:
 
     def ids(self) -> list[str]:
         """Return the ids of all jobs; reads the whole table of the coordinator."""
-        pages = self._each_page(
-            "scan",
-            FilterExpression="#item = :head AND begins_with(#job, :prefix)",
-            ExpressionAttributeNames={"#item": SORT_KEY, "#job": PARTITION_KEY},
-            ExpressionAttributeValues={":head": {"S": _HEAD}, ":prefix": {"S": JOB_PREFIX}},
-        )
-        return sorted(item[PARTITION_KEY]["S"].removeprefix(JOB_PREFIX) for item in pages)
+        with _translated("the jobs"):
+            return [found.removeprefix(JOB_PREFIX) for found in self._records.partitions(JOB_PREFIX, _HEAD)]
 
     def stop(self, id: str, *, is_stopped: bool) -> None:
         """Stop a job, or resume it; raises `JobError` if there is none."""
@@ -223,7 +220,8 @@ class JobTable:
 
     def is_stopped(self, job: Job) -> bool:
         """Whether a job was stopped, or deleted, whether or not another was begun with its id since."""
-        found = self._send("get_item", job.id, Key=_key(job.id, _HEAD), ConsistentRead=True).get("Item", {})
+        with _translated(f"job {job.id}"):
+            found = self._records.read((job_partition(job.id), _HEAD))
         return _run_of(found) != job.run or "spec" not in found or bool(found.get("stopped", {}).get("BOOL"))
 
     def delete(self, id: str) -> None:
@@ -232,9 +230,10 @@ class JobTable:
         The job is stopped first. What a worker that has not yet seen that still writes is not of a later job's run.
         """
         self._change(id, _HEAD, "attribute_exists(#spec)", "SET #stopped = :stopped", stopped=True)
-        items = [item[SORT_KEY]["S"] for item in self._query(id)]
-        for item in sorted(items, reverse=True):
-            self._send("delete_item", id, Key=_key(id, item))
+        found = sorted(map(sort_key_of, self._items(id)), reverse=True)
+        with _translated(f"job {id}"):
+            for item in found:
+                self._records.delete((job_partition(id), item))
 
     def take(self, job: Job, number: int, owner: str, lease_ms: int) -> tuple[JobSegment, Key] | None:
         """Lease a segment, and return it with the key after which it goes on; `None` if it is not free."""
@@ -272,74 +271,35 @@ class JobTable:
         )
         return item is not None
 
-    def _query(self, id: str) -> Iterator[Mapping[str, Any]]:
-        return self._each_page(
-            "query",
-            id,
-            ConsistentRead=True,
-            KeyConditionExpression="#job = :job",
-            ExpressionAttributeNames={"#job": PARTITION_KEY},
-            ExpressionAttributeValues={":job": {"S": job_partition(id)}},
-        )
+    def _items(self, id: str) -> list[Item]:
+        with _translated(f"job {id}"):
+            pages = self._records.pages(job_partition(id), ConsistentRead=True)
+            return [item for page in pages for item in page["Items"]]
 
-    def _each_page(self, operation: str, id: str | None = None, **request: Any) -> Iterator[Mapping[str, Any]]:
-        start: dict[str, Any] = {}
-        while True:
-            page = self._send(operation, id, **request, **start)
-            yield from page["Items"]
-            if "LastEvaluatedKey" not in page:
-                return
-            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
-
-    def _change(self, id: str, item: str, condition: str, change: str, **values: Any) -> Mapping[str, Any] | None:
+    def _change(self, id: str, item: str, condition: str, change: str, **values: Any) -> Item | None:
         """Update an item, and return it as it is then; `None` if the condition is not met."""
-        try:
-            answer = self._send(
-                "update_item",
-                id,
-                Key=_key(id, item),
-                UpdateExpression=change,
-                ConditionExpression=condition,
-                ExpressionAttributeNames={f"#{name}": name for name in _NAME.findall(f"{condition} {change}")},
-                ExpressionAttributeValues={f":{name}": _raw(value) for name, value in values.items()},
-                ReturnValues="ALL_NEW",
-            )
-        except _ConditionError:
-            return None
-        found: Mapping[str, Any] = answer["Attributes"]
-        return found
-
-    def _send(self, operation: str, id: str | None, **request: Any) -> dict[str, Any]:
-        what = "the jobs" if id is None else f"job {id}"
-        try:
-            answer = getattr(self._client, operation)(TableName=self._table, **request)
-        except (ClientError, BotoCoreError, CoordinatorNotFoundError) as error:
-            if isinstance(error, ClientError) and error.response["Error"]["Code"] == "ConditionalCheckFailedException":
-                self.time.hear(dict(error.response))
-                raise _ConditionError from None
-            fix = "give the role grant_job in the CDK app, and deploy"
-            raise JobError(f"{what}: its record cannot be read or written: {error}; {fix}") from error
-        return self.time.hear(answer)
+        raw = {name: _raw(value) for name, value in values.items()}
+        with _translated(f"job {id}"):
+            return self._records.update((job_partition(id), item), change, condition, raw, ReturnValues="ALL_NEW")
 
     @cached_property
     def _apart(self) -> Any:
         return records_session(self._session)
 
     @cached_property
-    def _client(self) -> Any:
-        return records_client(self._apart, _ATTEMPTS)
-
-    @cached_property
-    def _table(self) -> str:
-        return CoordinatorClient(coordinator=self._coordinator, session=self._apart).pulse_table
+    def _records(self) -> Records:
+        table = CoordinatorClient(coordinator=self._coordinator, session=self._apart).pulse_table
+        return Records(table, records_client(self._apart, WORKED_ON), self.time.hear)
 
 
-class _ConditionError(Exception):
-    """The condition of a write was not met."""
-
-
-def _key(id: str, item: str) -> dict[str, Any]:
-    return {PARTITION_KEY: {"S": job_partition(id)}, SORT_KEY: {"S": item}}
+@contextmanager
+def _translated(what: str) -> Iterator[None]:
+    """Raise `JobError`, whose message begins with *what*, where a call to AWS fails."""
+    try:
+        yield
+    except (ClientError, BotoCoreError, CoordinatorNotFoundError) as error:
+        fix = "give the role grant_job in the CDK app, and deploy"
+        raise JobError(f"{what}: its record cannot be read or written: {error}; {fix}") from error
 
 
 def _raw(value: object) -> dict[str, Any]:
@@ -347,7 +307,7 @@ def _raw(value: object) -> dict[str, Any]:
     return {"M": value} if isinstance(value, Mapping) else dict(TypeSerializer().serialize(value))
 
 
-def _run_of(head: Mapping[str, Any]) -> str:
+def _run_of(head: Item) -> str:
     return str(head.get("run", {}).get("S", ""))
 
 
@@ -355,11 +315,11 @@ def _segment_item(job: Job, number: int) -> str:
     return f"{_SEGMENT}{job.run}#{number:05}"
 
 
-def _segment(item: Mapping[str, Any]) -> JobSegment:
+def _segment(item: Item) -> JobSegment:
     counts = read_document(item.get("counts", {}).get("S", "{}"))
     rejects = tuple(Reject(at, why) for at, why in counts.pop("rejects", ()))
     return JobSegment(
-        int(item[SORT_KEY]["S"].rpartition("#")[2]),
+        int(sort_key_of(item).rpartition("#")[2]),
         item["owner"]["S"],
         int(item["until"]["N"]),
         item["done"]["BOOL"],

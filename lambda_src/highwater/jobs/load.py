@@ -21,7 +21,8 @@ from highwater.bulk.items import MOST_LINE_BYTES, Put, Unreadable, put_of_line
 from highwater.bulk.scan import Key
 from highwater.bulk.send import Rejected
 from highwater.bulk.write import BlockWriter, PacedWrite
-from highwater.client.sessions import check_session, client_config
+from highwater.calls.attempts import WORKED_ON, client_config
+from highwater.client.sessions import check_session
 from highwater.core.items import write_units_of
 from highwater.core.pacing.segments import count_load_segments
 from highwater.core.units import Dimension
@@ -290,7 +291,7 @@ class _Load:
 
 def _client(session: Any) -> Any:
     check_session(session, "session")
-    return (session or boto3.Session()).client("s3", config=client_config(5))
+    return (session or boto3.Session()).client("s3", config=client_config(WORKED_ON))
 
 
 def _place_of(what: str, text: object) -> tuple[str, str]:

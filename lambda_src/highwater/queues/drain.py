@@ -24,7 +24,7 @@ from highwater.bulk.budget import Pacer
 from highwater.bulk.items import Delete, Put
 from highwater.bulk.send import BatchSender, Rejected, WriteJob, batches_of, job_of
 from highwater.bulk.sharing import WorkEndedError
-from highwater.client.sessions import client_config
+from highwater.calls.attempts import ONCE, client_config
 from highwater.core.documents import read_document
 from highwater.core.errors import HighwaterError
 from highwater.core.items import write_units_of
@@ -69,7 +69,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 @cache
 def _drain_of_environment() -> Drain:
     """Return the drain with the settings of the function's environment; kept while the function is warm."""
-    config = client_config(1, _TIMEOUTS)
+    config = client_config(ONCE, _TIMEOUTS)
     run = FunctionRun()
     budget = SharedBudget(name=os.environ["HIGHWATER_BUDGET"], pause=run.pause)
     pacer = Pacer(starts_full=False, pause=run.pause, shared=budget)

@@ -13,10 +13,11 @@ from typing import Any, Final, Literal, Self
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from highwater.bulk.budget import TRIES, may_pass, pause_before
+from highwater.bulk.budget import TRIES, may_pass
 from highwater.bulk.items import Delete, Put, Values
 from highwater.bulk.send import Rejected, job_of
-from highwater.client.sessions import check_session, client_config
+from highwater.calls.attempts import ONCE, PAID_REQUEST, client_config
+from highwater.client.sessions import check_session
 from highwater.core.errors import HighwaterError
 from highwater.core.findings import is_whole, shown
 from highwater.core.units import NANOSECONDS
@@ -278,7 +279,7 @@ class BufferedProducer:
         kept = [message for number, message in enumerate(batch) if number not in done]
         self._held[: len(batch)] = kept
         self._failures = (0 if done else self._failures) + bool(kept)
-        pause = round(pause_before(self._failures) * NANOSECONDS)
+        pause = round(PAID_REQUEST.seconds(self._failures) * NANOSECONDS)
         self._retries_at = self.clock() + pause if kept else None
 
     def _raise_for_refused(self) -> None:
@@ -310,7 +311,7 @@ class BufferedProducer:
     def _client(self) -> Any:
         if self.connect is not None:
             return self.connect()
-        return (self.session or boto3.Session()).client("sqs", config=client_config(1, _TIMEOUTS))
+        return (self.session or boto3.Session()).client("sqs", config=client_config(ONCE, _TIMEOUTS))
 
 
 def _message_of(what: Literal["put", "delete"], action: Put | Delete) -> tuple[str, int]:

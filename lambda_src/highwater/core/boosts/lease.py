@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from operator import index as whole
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Final
 
+from highwater.core.codec import INSTANT, Codec, Field, one_of, or_none
 from highwater.core.errors import HighwaterError
 from highwater.core.names import target_label
 from highwater.core.plan.plan import TargetKey
@@ -132,22 +134,29 @@ def boosts_at(leases: Iterable[Lease], target: TargetKey, now: datetime) -> Boos
     )
 
 
-def lease_document(lease: Lease) -> dict[str, Any]:
-    """Return the lease as JSON-ready values."""
-    return {
-        "id": lease.id,
-        "table": lease.table,
-        "index": lease.index,
-        "dimension": str(lease.dimension),
-        "units": lease.units,
-        "is_total": lease.is_total,
-        "start": _text(lease.start),
-        "end": _text(lease.end),
-        "owner": lease.owner,
-        "reason": lease.reason,
-        "asked": lease.asked,
-        "released": None if lease.released is None else _text(lease.released),
-    }
+# What the leases of a boost have in common
+_SHARED: Final = ("id", "table", "owner", "start", "end", "reason", "released")
+_BOOST: Final = Codec(
+    dict[str, Any],
+    Field("released", form=or_none(INSTANT), left_out=None),
+    Field("targets"),
+    *map(Field, ("id", "table", "owner")),
+    Field("start", form=INSTANT),
+    Field("end", form=INSTANT),
+    Field("reason", left_out=""),
+)
+_LEASE: Final = Codec(
+    Lease,
+    *map(Field, ("id", "table", "index")),
+    Field("dimension", form=one_of(Dimension)),
+    *map(Field, ("units", "is_total")),
+    Field("start", form=INSTANT),
+    Field("end", form=INSTANT),
+    *map(Field, ("owner", "reason", "asked")),
+    Field("released", form=or_none(INSTANT)),
+)
+# Returns a lease as JSON-ready values.
+lease_document = _LEASE.write
 
 
 def boost_documents(leases: Iterable[Lease]) -> list[dict[str, Any]]:
@@ -155,43 +164,22 @@ def boost_documents(leases: Iterable[Lease]) -> list[dict[str, Any]]:
 
     A boost of a table has a lease for each of its indexes, which differ in their units alone.
     """
-    documents: dict[tuple[Any, ...], dict[str, Any]] = {}
+    boosts: dict[tuple[Any, ...], SimpleNamespace] = {}
     for lease in leases:
-        shared = (lease.id, lease.table, lease.owner, lease.reason, lease.start, lease.end, lease.released)
-        document = documents.get(shared)
-        if document is None:
-            document = {"id": lease.id, "table": lease.table, "owner": lease.owner}
-            document |= {"start": _text(lease.start), "end": _text(lease.end), "targets": {}}
-            document |= {"reason": lease.reason} if lease.reason else {}
-            document |= {} if lease.released is None else {"released": _text(lease.released)}
-            documents[shared] = document
-        document["targets"][target_text(lease.key)] = [lease.units, lease.is_total, lease.asked]
-    return list(documents.values())
+        shared = {name: getattr(lease, name) for name in _SHARED}
+        boost = boosts.setdefault(tuple(shared.values()), SimpleNamespace(targets={}, **shared))
+        boost.targets[target_text(lease.key)] = [lease.units, lease.is_total, lease.asked]
+    return list(map(_BOOST.write, boosts.values()))
 
 
 def leases_of_document(document: dict[str, Any]) -> tuple[Lease, ...]:
     """Read one boost of `boost_documents`; raises `KeyError`, `TypeError` or `ValueError` for anything else."""
-    released = document.get("released")
-    found = []
-    for text, (units, is_total, asked) in document["targets"].items():
-        index, dimension = target_of_text(text)
-        found.append(
-            Lease(
-                id=document["id"],
-                table=document["table"],
-                index=index,
-                dimension=dimension,
-                units=whole(units),
-                is_total=is_total,
-                start=_instant(document["start"]),
-                end=_instant(document["end"]),
-                owner=document["owner"],
-                reason=document.get("reason", ""),
-                asked=asked,
-                released=None if released is None else _instant(released),
-            )
-        )
-    return tuple(found)
+    shared = _BOOST.read(document)
+    rows = [(target_of_text(text), row) for text, row in shared.pop("targets").items()]
+    return tuple(
+        Lease(index=index, dimension=dimension, units=whole(units), is_total=is_total, asked=asked, **shared)
+        for (index, dimension), (units, is_total, asked) in rows
+    )
 
 
 def target_text(key: TargetKey) -> str:
@@ -209,15 +197,3 @@ def target_of_text(text: str) -> TargetKey:
 def described_lease(lease: Lease) -> dict[str, Any]:
     """Return the lease as JSON-ready values for answers and the command, with the target's name in words."""
     return lease_document(lease) | {"target": target_label(lease.index, lease.dimension)}
-
-
-def _instant(text: str) -> datetime:
-    at = datetime.fromisoformat(text)
-    if at.tzinfo is None:
-        message = f"{text!r} has no zone"
-        raise ValueError(message)
-    return at
-
-
-def _text(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat()

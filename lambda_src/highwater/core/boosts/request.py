@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
 from highwater.core.boosts.lease import LONGEST_LEASE, Lease, LeaseError
+from highwater.core.codec import WHOLE, Codec, Field, Form, instant_of_text, many, or_none
 from highwater.core.documents import read_document
 from highwater.core.errors import did_you_mean
 from highwater.core.items import MOST_ITEM_BYTES, bytes_per_unit, write_units_of
@@ -82,20 +83,6 @@ FURTHEST: Final = timedelta(days=7)
 # Far above any quota
 _MOST_UNITS: Final = 1_000 * DEFAULT_TABLE_QUOTA_UNITS
 _KINDS: Final = {"": "units", "_total": "total", "_rate": "rate"}
-_MEMBERS: Final = frozenset(
-    {
-        "at",
-        "hold",
-        "id",
-        "index",
-        "is_all_or_nothing",
-        "minutes",
-        "reason",
-        "sent",
-        "table",
-        *(f"{dimension}{kind}" for dimension in Dimension for kind in _KINDS),
-    }
-)
 
 
 class Hold(StrEnum):
@@ -153,35 +140,13 @@ class BoostRequest:
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> BoostRequest:
         """Parse a request; raises `LeaseError` with the problem, the value and the allowed values."""
-        unknown = sorted(set(document) - _MEMBERS)
+        unknown = sorted(set(document) - set(_MEMBERS))
         if unknown:
             allowed = ", ".join(sorted(_MEMBERS)) + did_you_mean(unknown[0][:40], sorted(_MEMBERS))
             raise LeaseError(f"boost: unknown member {unknown[0][:40]!r}; allowed: {allowed}")
-        hold = document.get("hold", Hold.LEASE)
-        if not isinstance(hold, str) or hold not in set(Hold):
-            raise LeaseError(f"boost: hold is {_shown(hold)}; allowed: {' or '.join(Hold)}")
-        whole = document.get("is_all_or_nothing", False)
-        if not isinstance(whole, bool):
-            raise LeaseError(f"boost: is_all_or_nothing is {_shown(whole)}; allowed: true or false")
-        reason = document.get("reason", "")
-        # what cannot be printed could forge lines of the log
-        if not isinstance(reason, str) or len(reason) > _LONGEST_REASON or not reason.isprintable():
-            raise LeaseError(
-                f"boost: reason is {_shown(reason)}; allowed: a line of up to {_LONGEST_REASON} characters"
-            )
-        index = document.get("index")
-        return cls(
-            id=read_id(document),
-            table=read_name(document, "table"),
-            index=None if index is None else read_name(document, "index"),
-            sizes=_sizes(document),
-            duration=read_minutes(document),
-            at=_instant(document, "at"),
-            sent=_instant(document, "sent"),
-            hold=Hold(hold),
-            reason=reason,
-            is_all_or_nothing=whole,
-        )
+        found = {name: read_member(document, name) for name in _MEMBERS}
+        sizes = {name: found.pop(name) for name in _SIZES}
+        return cls(sizes=_sizes(sizes), duration=timedelta(minutes=found.pop("minutes")), **found)
 
     def leases(
         self, plan: Plan, owner: str, now: datetime, shares_percent: Mapping[TargetKey, int] | None = None
@@ -249,38 +214,76 @@ class BoostRequest:
         )
 
 
-def read_id(document: Mapping[str, Any]) -> str:
-    """Parse a boost's id; raises `LeaseError` for an invalid one."""
-    found = document.get("id")
-    if not isinstance(found, str) or not _ID.fullmatch(found):
-        raise LeaseError(f"boost: id is {_shown(found)}; allowed: 8 to 100 letters, digits, dots, colons and dashes")
-    return found
+def read_member(document: Mapping[str, Any], name: str) -> Any:
+    """Return the value of a member of a request; raises `LeaseError` for one that is not allowed."""
+    given = document.get(name, _DEFAULTS.get(name))
+    read, allowed = _MEMBERS[name]
+    try:
+        return read(given)
+    except (OverflowError, ValueError):
+        shown = "missing" if given is None else repr(given)[:60]
+        raise LeaseError(f"boost: {name} is {shown}; allowed: {allowed}") from None
 
 
-def read_minutes(document: Mapping[str, Any]) -> timedelta:
-    """Parse the length of a lease; raises `LeaseError` for one that is not allowed."""
-    minutes, most = document.get("minutes"), LONGEST_LEASE // timedelta(minutes=1)
-    if not isinstance(minutes, int) or isinstance(minutes, bool) or not 1 <= minutes <= most:
-        raise LeaseError(
-            f"boost: minutes is {_shown(minutes)}; allowed: 1 to {most:,}; declare a window for what lasts longer"
-        )
-    return timedelta(minutes=minutes)
+def _if(is_allowed: Callable[[Any], object]) -> Callable[[Any], Any]:
+    def read(given: Any) -> Any:
+        if not is_allowed(given):
+            raise ValueError
+        return given
+
+    return read
 
 
-def _sizes(document: Mapping[str, Any]) -> dict[Dimension, Size]:
+def _if_whole(most: int) -> Callable[[Any], Any]:
+    return _if(lambda given: isinstance(given, int) and not isinstance(given, bool) and 1 <= given <= most)
+
+
+def _if_text(is_allowed: Callable[[str], object]) -> Callable[[Any], Any]:
+    return _if(lambda given: isinstance(given, str) and is_allowed(given))
+
+
+def _or_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda given: None if given is None else read(given)
+
+
+_NAME: Final = _if_text(lambda text: 1 <= len(text) <= 300 and text.isprintable())
+# the first or the last day of the calendar may be none in UTC, which overflows
+_INSTANT: Final = _or_none(lambda given: instant_of_text(str(given)).astimezone(UTC))
+_A_MOMENT: Final = "an instant with its zone, such as 2027-03-04T05:06Z"
+_MOST_MINUTES: Final = LONGEST_LEASE // timedelta(minutes=1)
+_SIZES: Final = {f"{each}{suffix}": (each, kind) for each in Dimension for suffix, kind in _KINDS.items()}
+# The members of a request: what reads each, and what is allowed
+_MEMBERS: Final[dict[str, tuple[Callable[[Any], Any], str]]] = {
+    "hold": (Hold, " or ".join(Hold)),
+    "is_all_or_nothing": (_if(lambda given: isinstance(given, bool)), "true or false"),
+    # what cannot be printed could forge lines of the log
+    "reason": (
+        _if_text(lambda text: len(text) <= _LONGEST_REASON and text.isprintable()),
+        f"a line of up to {_LONGEST_REASON} characters",
+    ),
+    "id": (_if_text(_ID.fullmatch), "8 to 100 letters, digits, dots, colons and dashes"),
+    "table": (_NAME, "a name"),
+    "index": (_or_none(_NAME), "a name"),
+    **{name: (_or_none(_if_whole(_MOST_UNITS)), f"1 to {_MOST_UNITS:,} units/s") for name in _SIZES},
+    "minutes": (
+        _if_whole(_MOST_MINUTES),
+        f"1 to {_MOST_MINUTES:,}; declare a window for what lasts longer",
+    ),
+    "at": (_INSTANT, _A_MOMENT),
+    "sent": (_INSTANT, _A_MOMENT),
+}
+_DEFAULTS: Final = {"hold": Hold.LEASE, "is_all_or_nothing": False, "reason": ""}
+
+
+def _sizes(units: Mapping[str, int | None]) -> dict[Dimension, Size]:
     found: dict[Dimension, Size] = {}
-    for dimension in Dimension:
-        for suffix, kind in _KINDS.items():
-            units = document.get(f"{dimension}{suffix}")
-            if units is None:
-                continue
-            if not isinstance(units, int) or isinstance(units, bool) or not 1 <= units <= _MOST_UNITS:
-                raise LeaseError(
-                    f"boost: {dimension}{suffix} is {_shown(units)}; allowed: 1 to {_MOST_UNITS:,} units/s"
-                )
-            if dimension in found:
-                raise LeaseError(f"boost: {dimension} is asked for twice; give one of {_names_of(dimension)}")
-            found[dimension] = Size(units, SizeKind(kind))
+    for name, (dimension, kind) in _SIZES.items():
+        asked = units[name]
+        if asked is None:
+            continue
+        if dimension in found:
+            raise LeaseError(f"boost: {dimension} is asked for twice; give one of {_names_of(dimension)}")
+        found[dimension] = Size(asked, SizeKind(kind))
     if not found:
         raise LeaseError(f"boost: asks for no units; give one of {', '.join(map(_names_of, Dimension))}")
     return found
@@ -296,37 +299,8 @@ def _capacity_units(size: Size, target: Target) -> int:
     return units_for_rate(size.units, int(target.capacity.target_utilization_percent or 100))
 
 
-def _instant(document: Mapping[str, Any], member: str) -> datetime | None:
-    text = document.get(member)
-    if text is None:
-        return None
-    try:
-        at = datetime.fromisoformat(str(text))
-    except ValueError:
-        at = None
-    try:
-        if at is not None and at.tzinfo is not None:
-            return at.astimezone(UTC)
-    except OverflowError:
-        # the first or the last day of the calendar, in a zone in which it is another day
-        pass
-    raise LeaseError(f"boost: {member} is {_shown(text)}; allowed: an instant with its zone, such as 2027-03-04T05:06Z")
-
-
-def read_name(document: Mapping[str, Any], member: str) -> str:
-    """Parse a table's label, or an index's name; raises `LeaseError` for what none can be."""
-    found = document.get(member)
-    if not isinstance(found, str) or not 1 <= len(found) <= 300 or not found.isprintable():
-        raise LeaseError(f"boost: {member} is {_shown(found)}; allowed: a name")
-    return found
-
-
 def _known(plan: Plan) -> str:
     return ", ".join(target.label for target in plan.targets())
-
-
-def _shown(value: object) -> str:
-    return "missing" if value is None else repr(value)[:60]
 
 
 # An assumed role, followed by the session's name, which the caller chooses itself
@@ -382,16 +356,7 @@ class BoostCap:
     @classmethod
     def from_json(cls, text: str) -> BoostCap:
         """Parse a grant written by the constructs; raises `ValueError`, `KeyError` or `TypeError` for anything else."""
-        document = read_document(text)
-        caller = document["caller"]
-        found = Caller.of_arn(caller)
-        tables = document.get("tables")
-        return cls(
-            caller=caller if found is None else found.name,
-            max_read=int(document["max_read"]),
-            max_write=int(document["max_write"]),
-            tables=None if tables is None else tuple(tables),
-        )
+        return _CAP.read(read_document(text))
 
     def covers(self, table: str) -> bool:
         """Whether the grant is for the table with that label."""
@@ -416,6 +381,20 @@ class BoostCap:
         if lease.index is None or table is None:
             return units
         return max(units, -(-units * (lease.asked or lease.units) // (table.asked or table.units)))
+
+
+def _name_of_caller(text: str) -> str:
+    found = Caller.of_arn(text)
+    return text if found is None else found.name
+
+
+_CAP: Final = Codec(
+    BoostCap,
+    Field("caller", form=Form(read=_name_of_caller)),
+    Field("max_read", form=WHOLE),
+    Field("max_write", form=WHOLE),
+    Field("tables", form=or_none(many()), left_out=None),
+)
 
 
 def find_cap(caps: Iterable[BoostCap], caller: Caller, table: str) -> BoostCap | None:

@@ -6,7 +6,6 @@ import struct
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any
 
 from highwater.core.tracking import DEFAULT_TARGET_PERCENT
 from highwater.core.units import Dimension, Duration, as_timedelta
@@ -184,14 +183,3 @@ class HighWaterMark:
     def is_units(self) -> bool:
         """Whether the mark was declared in units."""
         return self.rule is MarkRule.UNITS
-
-    def to_document(self) -> dict[str, Any]:
-        """Return the mark as JSON-ready values."""
-        return {"rule": str(self.rule)} | {
-            name: units for name, units in (("read", self.read), ("write", self.write)) if units is not None
-        }
-
-    @classmethod
-    def from_document(cls, document: dict[str, Any]) -> HighWaterMark:
-        """Return the mark that `to_document` wrote."""
-        return cls(MarkRule(document["rule"]), document.get("read"), document.get("write"))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from highwater.core.codec import MINUTES, SECONDS, WHOLE, Codec, Field, Form, many, one_of
 from highwater.core.documents import read_document
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.names import target_label
@@ -144,15 +145,7 @@ class Plan:
 
     def to_document(self) -> dict[str, Any]:
         """Return the plan as JSON-ready values, with a version. `from_document` is the inverse."""
-        return {
-            "version": PLAN_VERSION,
-            "read": _capacity_document(self.read),
-            "write": _capacity_document(self.write),
-            "windows": [_window_document(window) for window in self.windows],
-            "indexes": [_index_document(index) for index in self.indexes],
-            "mark": self.mark.to_document(),
-            "table_quota_units": self.table_quota_units,
-        }
+        return {"version": PLAN_VERSION, **_PLAN.write(self)}
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Plan:
@@ -160,22 +153,7 @@ class Plan:
         if document.get("version") != PLAN_VERSION:
             message = f"plan has version {document.get('version')!r}, this code reads {PLAN_VERSION}; deploy both again"
             raise ValueError(message)
-        return cls(
-            read=_capacity(document["read"]),
-            write=_capacity(document["write"]),
-            windows=tuple(_window(item) for item in document["windows"]),
-            indexes=tuple(
-                IndexCapacity(
-                    index_name=item["name"],
-                    read=_capacity(item["read"]) if "read" in item else None,
-                    write=_capacity(item["write"]) if "write" in item else None,
-                    windows=tuple(_window(w) for w in item["windows"]) if "windows" in item else None,
-                )
-                for item in document["indexes"]
-            ),
-            mark=HighWaterMark.from_document(document["mark"]),
-            table_quota_units=document["table_quota_units"],
-        )
+        return _PLAN.read(document)
 
     def to_json(self) -> str:
         """Return `to_document` as JSON text. Equal plans give equal text."""
@@ -218,76 +196,48 @@ def _target(index: str | None, dimension: Dimension, capacity: Capacity, windows
     return Target(index, dimension, capacity, tuple(target_windows))
 
 
-def _capacity_document(capacity: Capacity) -> dict[str, Any]:
-    document: dict[str, Any] = {"min": capacity.min_capacity, "max": capacity.max_capacity}
-    if capacity.target_utilization_percent is not None:
-        document["target_utilization_percent"] = capacity.target_utilization_percent
-    for name in ("scale_in_cooldown", "scale_out_cooldown"):
-        if seconds := int(getattr(capacity, name).total_seconds()):
-            document[f"{name}_seconds"] = seconds
-    if capacity.disable_scale_in:
-        document["disable_scale_in"] = True
-    if capacity.max_with_boosts is not None:
-        document["max_with_boosts"] = capacity.max_with_boosts
-    return document
-
-
-def _capacity(document: dict[str, Any]) -> Capacity:
-    return Capacity(
-        min_capacity=int(document["min"]),
-        max_capacity=int(document["max"]),
-        is_autoscaled="target_utilization_percent" in document,
-        target_utilization_percent=document.get("target_utilization_percent"),
-        scale_in_cooldown=timedelta(seconds=document.get("scale_in_cooldown_seconds", 0)),
-        scale_out_cooldown=timedelta(seconds=document.get("scale_out_cooldown_seconds", 0)),
-        disable_scale_in=document.get("disable_scale_in", False),
-        max_with_boosts=document.get("max_with_boosts"),
-    )
-
-
-def _window_document(window: Window) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "name": window.name,
-        "start": window.start,
-        "end": window.end,
-        "timezone": window.timezone,
-        "lead_minutes": window.lead // timedelta(minutes=1),
-    }
-    if window.days is not None:
-        document["days"] = window.days_text
-    if window.month_day is not None:
-        document["month_day"] = {name: value for name, value in asdict(window.month_day).items() if value is not None}
-    for name in ("read_min", "write_min", "read_max", "write_max"):
-        if (units := getattr(window, name)) is not None:
-            document[name] = units
-    return document
-
-
-def _window(document: dict[str, Any]) -> Window:
-    return Window(
-        name=document["name"],
-        days=document.get("days"),
-        start=document["start"],
-        end=document["end"],
-        timezone=document["timezone"],
-        read_min=document.get("read_min"),
-        write_min=document.get("write_min"),
-        read_max=document.get("read_max"),
-        write_max=document.get("write_max"),
-        lead=timedelta(minutes=document["lead_minutes"]),
-        month_day=MonthDay(**document["month_day"]) if "month_day" in document else None,
-    )
-
-
-def _index_document(index: IndexCapacity) -> dict[str, Any]:
-    document: dict[str, Any] = {"name": index.index_name}
-    if index.read is not None:
-        document["read"] = _capacity_document(index.read)
-    if index.write is not None:
-        document["write"] = _capacity_document(index.write)
-    if index.windows is not None:
-        document["windows"] = [_window_document(window) for window in index.windows]
-    return document
+# Deployed plans are read by these tables: a member that is added needs what it is where it is missing.
+_CAPACITY: Final = Codec(
+    lambda **found: Capacity(is_autoscaled=found["target_utilization_percent"] is not None, **found),
+    Field("min_capacity", "min", WHOLE),
+    Field("max_capacity", "max", WHOLE),
+    Field("target_utilization_percent", left_out=None),
+    Field("scale_in_cooldown", "scale_in_cooldown_seconds", SECONDS, timedelta(0)),
+    Field("scale_out_cooldown", "scale_out_cooldown_seconds", SECONDS, timedelta(0)),
+    Field("disable_scale_in", left_out=False),
+    Field("max_with_boosts", left_out=None),
+)
+_MONTH_DAY: Final = Codec(MonthDay, *(Field(name, left_out=None) for name in ("day", "weekday", "nth")))
+_WINDOW: Final = Codec(
+    Window,
+    *map(Field, ("name", "start", "end", "timezone")),
+    Field("lead", "lead_minutes", MINUTES),
+    Field("days", form=Form(lambda days: days if isinstance(days, str) else ",".join(days)), left_out=None),
+    Field("month_day", form=_MONTH_DAY, left_out=None),
+    *(Field(name, left_out=None) for name in ("read_min", "write_min", "read_max", "write_max")),
+)
+_INDEX: Final = Codec(
+    IndexCapacity,
+    Field("index_name", "name"),
+    Field("read", form=_CAPACITY, left_out=None),
+    Field("write", form=_CAPACITY, left_out=None),
+    Field("windows", form=many(_WINDOW), left_out=None),
+)
+_MARK: Final = Codec(
+    HighWaterMark,
+    Field("rule", form=one_of(MarkRule)),
+    Field("read", left_out=None),
+    Field("write", left_out=None),
+)
+_PLAN: Final = Codec(
+    Plan,
+    Field("read", form=_CAPACITY),
+    Field("write", form=_CAPACITY),
+    Field("windows", form=many(_WINDOW)),
+    Field("indexes", form=many(_INDEX)),
+    Field("mark", form=_MARK),
+    Field("table_quota_units"),
+)
 
 
 @dataclass(frozen=True, slots=True)

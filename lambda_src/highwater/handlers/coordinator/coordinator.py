@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import count
 from typing import Any
 
 from highwater.aws.coordinator_table import (
     LeasesFullError,
-    LeasesOvertakenError,
     LeasesUnavailableError,
     LeaseTable,
     TableLeases,
     check_share,
 )
 from highwater.aws.region import AwsRegion
+from highwater.calls.attempts import LOST_WRITE
 from highwater.core.boosts import BoostCap, BoostRequest, Caller, Grant, Lease, LeaseError, find_cap, grant
 from highwater.core.boosts.lease import LONGEST_LEASE, described_lease
-from highwater.core.boosts.request import read_id, read_minutes, read_name
+from highwater.core.boosts.request import read_member
 from highwater.core.errors import did_you_mean
 from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS, billed_hours
 from highwater.core.plan.plan import TargetKey
@@ -144,8 +143,8 @@ _SHARED_INTERVAL = timedelta(seconds=1)
 # the clocks of two runs differ by less
 _CLOCK_SKEW = timedelta(seconds=0.2)
 _MOST_PAUSES_FOR_A_TURN = 12
-# of an attempt as late as this, which is up to half a second
-_LONG_PAUSE = 5
+# Waits for another request's turn are as long as those after so many lost writes: up to half a second.
+_LATE_ATTEMPT = 5
 # A renewal that moves the end of a boost by less than this, or by less than a tenth of its length, changes nothing.
 _RENEWED_LATELY = timedelta(seconds=30)
 # Seconds that an invocation must have left to retry after another request's write; the job waits for as long
@@ -156,7 +155,7 @@ _MOST_LABELS = 10
 
 def _log_may_fail() -> suppress:
     """Ignore that the log cannot be written: a boost is not rejected for it."""
-    return suppress(LeasesUnavailableError, LeasesOvertakenError)
+    return suppress(LeasesUnavailableError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +170,7 @@ class Coordinator:
         leases: The table of leases.
         read_caps: Reads the grants.
         turn: Runs the scaler's turn for a table at once, and returns its outcome.
-        pause: Waits before the attempt of the given number.
+        pause: Sleeps for the given number of seconds.
         remaining_seconds: Returns how much time the invocation has left.
         now: Returns the present instant, for the times between turns.
     """
@@ -183,7 +182,7 @@ class Coordinator:
     leases: LeaseTable
     read_caps: Callable[[], Sequence[BoostCap]]
     turn: Callable[[str], RunOutcome]
-    pause: Callable[[int], None]
+    pause: Callable[[float], None]
     remaining_seconds: Callable[[], float]
     now: Callable[[], datetime]
 
@@ -264,32 +263,33 @@ class Coordinator:
         """Write the leases that can be granted; if the request arrives again, find the earlier ones."""
         label = request.table
         keyed = [(each.key, each) for each in asked]
-        for found in self._readings(label):
+
+        def granted(found: TableLeases) -> tuple[tuple[list[Grant], bool], list[Lease] | None]:
             # the id of a boost that ended long ago is free, whether or not somebody has written the table since
             known = found.recent(state.now)
             if known.of(caller.name, request.id):
                 own = {lease.key: lease for lease in self._own(known, request.id, caller, state)}
-                return [
+                earlier = [
                     grant_of_known(own[key], known, cap, state) if key in own else Grant(each, 0) for key, each in keyed
-                ], False
+                ]
+                return (earlier, False), None
             grants = [grant_of(each, known, cap, state, boost=asked) for each in asked]
             if request.is_all_or_nothing and not all(each.is_whole for each in grants):
                 grants = [Grant(each.asked, 0, each.limits) for each in grants]
-            granted = [each.lease for each in grants if each.lease is not None]
-            if not granted:
-                return grants, True
-            try:
-                check_share([*known.leases, *granted], caller.name, state.now)
-                self.leases.write(label, [*known.leases, *granted], known, state.now)
-            except LeasesFullError as full:
-                raise RefusedError(429, f"{label}: {full}") from full
-            except LeasesOvertakenError:
-                continue
-            return grants, True
-        raise AssertionError  # the loop above only returns or raises
+            new = [each.lease for each in grants if each.lease is not None]
+            if not new:
+                return (grants, True), None
+            check_share([*known.leases, *new], caller.name, state.now)
+            return (grants, True), [*known.leases, *new]
+
+        try:
+            return self.leases.change(label, granted, state.now, self._again)
+        except LeasesFullError as full:
+            raise RefusedError(429, f"{label}: {full}") from full
 
     def _renew(self, caller: Caller, document: Answer) -> Answer:
-        table, id, duration = read_name(document, "table"), read_id(document), read_minutes(document)
+        table, id = read_member(document, "table"), read_member(document, "id")
+        duration = timedelta(minutes=read_member(document, "minutes"))
         cap = self._cap(caller, table, to_boost=True)
         known = self.leases.read(table)
         if (unchanged := self._end_if_renewed_lately(known, id, caller, duration)) is not None:
@@ -325,7 +325,7 @@ class Coordinator:
         return max(lease.end for lease, _ in live)
 
     def _release(self, caller: Caller, document: Answer) -> Answer:
-        table, id = read_name(document, "table"), read_id(document)
+        table, id = read_member(document, "table"), read_member(document, "id")
         # a boost's owner may release it even if its grant was removed meanwhile
         state = self._look(table)
         own = self._change(table, id, caller, state, lambda lease, _: lease.released_at(state.now), may_be_over=True)
@@ -354,13 +354,14 @@ class Coordinator:
             end=state.now,
             owner=caller.name,
         )
-        known = self.leases.read(table)
-        try:
+
+        def ended(known: TableLeases) -> tuple[None, list[Lease]]:
             check_share([*known.leases, over], caller.name, state.now)
-            self.leases.write(table, [*known.leases, over], known, state.now)
-        except (LeasesFullError, LeasesOvertakenError):
-            # rarer than a request out of order; the boost then ends with its lease
-            return
+            return None, [*known.leases, over]
+
+        # without room the boost, if its request arrives at all, ends with its lease
+        with suppress(LeasesFullError):
+            self.leases.change(table, ended, state.now, self._again)
 
     def _change(
         self,
@@ -373,21 +374,17 @@ class Coordinator:
         may_be_over: bool = False,
     ) -> list[Lease]:
         """Apply *changed* to the leases of one boost, and write them."""
-        for known in self._readings(table):
+
+        def new(known: TableLeases) -> tuple[list[Lease], list[Lease] | None]:
             own = self._own(known, id, caller, state, may_be_over=may_be_over)
             others = [lease for lease in known.leases if (lease.owner, lease.id) != (caller.name, id)]
-            new = [changed(lease, known) for lease in own]
-            if new == own:
-                return own
-            try:
-                self.leases.write(table, [*others, *new], known, state.now)
-            except LeasesOvertakenError:
-                continue
-            return new
-        raise AssertionError  # the loop above only returns or raises
+            found = [changed(lease, known) for lease in own]
+            return found, None if found == own else [*others, *found]
+
+        return self.leases.change(table, new, state.now, self._again)
 
     def _status(self, caller: Caller, document: Answer) -> Answer:
-        table, id = read_name(document, "table"), read_id(document)
+        table, id = read_member(document, "table"), read_member(document, "id")
         self._cap(caller, table, to_boost=True)
         state = self._look(table, for_poll=True)
         known = self.leases.read(table)
@@ -405,21 +402,21 @@ class Coordinator:
         }
 
     def _list(self, caller: Caller, document: Answer) -> Answer:
-        table = read_name(document, "table")
+        table = read_member(document, "table")
         self._cap(caller, table, to_boost=True)
         state = self._look(table, for_poll=True)
         live = [lease for lease in self.leases.read(table).leases if lease.ends > state.now]
         return {"table": table, "now": state.now.isoformat(), "boosts": [described_lease(lease) for lease in live]}
 
     def _log(self, caller: Caller, document: Answer) -> Answer:
-        table = read_name(document, "table")
+        table = read_member(document, "table")
         self._cap(caller, table, to_boost=True)
         self._plan(table)
         return {"table": table, "log": self.leases.read_log(table)}
 
     def _pulse(self, caller: Caller, document: Answer) -> Answer:
         """Run the scaler's turn for a table at once, because its fleet needs help."""
-        table = read_name(document, "table")
+        table = read_member(document, "table")
         self._cap(caller, table)
         return self.help(table)
 
@@ -504,13 +501,11 @@ class Coordinator:
                 break
             if self.remaining_seconds() < _SPARE_SECONDS:
                 break
-            self.pause(_LONG_PAUSE)
+            self.pause(LOST_WRITE.seconds(_LATE_ATTEMPT))
         return self.turn(label)
 
-    def _readings(self, label: str) -> Iterator[TableLeases]:
-        """Yield the boosts of a table, read again after a pause as often as another request wrote them meanwhile."""
-        for attempt in count(1):
-            yield self.leases.read(label)
-            if self.remaining_seconds() < _SPARE_SECONDS:
-                raise RefusedError(503, "too many boosts of the table were asked for at once; ask again")
-            self.pause(attempt)
+    def _again(self, attempt: int) -> None:
+        """Wait after another request's write, if the invocation has time for that."""
+        if self.remaining_seconds() < _SPARE_SECONDS:
+            raise RefusedError(503, "too many boosts of the table were asked for at once; ask again")
+        self.pause(LOST_WRITE.seconds(attempt))

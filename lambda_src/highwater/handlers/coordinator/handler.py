@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -38,8 +37,6 @@ _CAPS_KEPT_SECONDS = 30
 _OVER, _UNAVAILABLE = 410, 500
 # An older version made a schedule for each boost; during the deploy that deletes them, they may still run the function.
 _OLD_SCHEDULE = "boosts"
-# pauses of a request that lost against another request's write
-_SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.5
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -116,15 +113,10 @@ def _coordinator(context: Any) -> Coordinator:
         leases=own.kept.leases or LeaseTable(os.environ["HIGHWATER_LEASES"]),
         read_caps=_read_caps,
         turn=lambda label: own.serve({"highwater": "boost", "tables": [label]}, remaining_seconds),
-        pause=_pause,
+        pause=time.sleep,
         remaining_seconds=remaining_seconds,
         now=lambda: datetime.now(UTC),
     )
-
-
-def _pause(attempt: int) -> None:
-    longest = min(_LONGEST_PAUSE_SECONDS, _SHORTEST_PAUSE_SECONDS * 2**attempt)
-    time.sleep(random.uniform(0, longest))  # noqa: S311 - not for security
 
 
 _CAPS: Cache[tuple[BoostCap, ...]] = Cache(time.monotonic)

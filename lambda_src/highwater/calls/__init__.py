@@ -1,0 +1,1 @@
+"""Calls to AWS that every part of the runtime makes: records that many processes write, and when a call is repeated."""
