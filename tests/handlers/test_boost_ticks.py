@@ -16,7 +16,7 @@ from highwater.core.names import TargetName
 from highwater.core.scaler import Mode
 from highwater.core.scaler.metrics import ScalerMetric
 from highwater.handlers.coordinator import handler
-from highwater.handlers.coordinator.call import RefusedError
+from highwater.handlers.coordinator.refusals import RefusedError
 from highwater.handlers.scaler.run import PlanCache
 from tests.core.leases import lease
 from tests.handlers.boost_world import LOADER, ORDERS, SECOND, SMALL, World

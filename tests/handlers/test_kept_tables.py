@@ -11,7 +11,7 @@ import pytest
 
 from highwater.core import Capacity
 from highwater.core.scaler import Mode
-from highwater.handlers.coordinator.call import RefusedError
+from highwater.handlers.coordinator.refusals import RefusedError
 from tests.handlers.boost_world import PLAN, World
 
 SECOND = timedelta(seconds=1)

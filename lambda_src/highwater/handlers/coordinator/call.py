@@ -10,20 +10,7 @@ from typing import Any
 from highwater.core.boosts import Caller
 from highwater.core.documents import read_document
 from highwater.core.pulses import PULSE_SOURCE, pulse_detail_type
-
-
-class RefusedError(Exception):
-    """A call is rejected.
-
-    Attributes:
-        status: The HTTP status code: 400 malformed, 403 not granted, 404 unknown, 409 conflicts with the table's state
-            or another caller's boost, 410 ended, 503 temporarily not possible.
-    """
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
+from highwater.handlers.coordinator import refusals
 
 DETAIL_TYPE = "Highwater Boost"
 _LONGEST_BODY = 10_000
@@ -61,8 +48,7 @@ def read_pulse_event(event: dict[str, Any]) -> str:
     """
     table = _member(event, "detail", "table")
     if not isinstance(table, str) or not table or event.get("detail-type") != pulse_detail_type(table):
-        of = str(event.get("detail-type"))[:60]
-        raise RefusedError(400, f"pulse: the detail type is {of!r}, and the table {str(table)[:60]!r}; they must agree")
+        raise refusals.other_detail_type(str(event.get("detail-type"))[:60], table)
     return table
 
 
@@ -80,12 +66,10 @@ def read_request(event: dict[str, Any]) -> Call:
     identity = _member(event, "requestContext", "authorizer", "iam", "userArn")
     caller = Caller.of_arn(identity) if isinstance(identity, str) else None
     if caller is None:
-        who = identity or "not authenticated"
-        fix = "assume a role that has grant_boost or grant_pulse"
-        raise RefusedError(403, f"only roles and users may boost or pulse, and the caller is {who}; {fix}")
+        raise refusals.no_identity(identity)
     method = _member(event, "requestContext", "http", "method")
     if method != "POST":
-        raise RefusedError(405, f"the method is {method}; allowed: POST")
+        raise refusals.other_method(method)
     return _call(caller, _body(event))
 
 
@@ -99,7 +83,7 @@ def read_boost_event(event: dict[str, Any]) -> Call:
     """
     detail = event.get("detail")
     if not isinstance(detail, dict):
-        raise RefusedError(400, "boost: detail is no JSON object")
+        raise refusals.no_json("boost: detail is no JSON object")
     return _call(
         Caller.of_events(str(event.get("source"))), {"id": str(event.get("id")), **detail, "sent": event.get("time")}
     )
@@ -115,19 +99,19 @@ def _member(document: Any, *path: str) -> Any:
 def _body(event: dict[str, Any]) -> Any:
     text = event.get("body") or ""
     if not isinstance(text, str):
-        raise RefusedError(400, "the body is no JSON")
+        raise refusals.no_json()
     if len(text) > _LONGEST_BODY:
-        raise RefusedError(413, f"the body has {len(text):,} characters; allowed: {_LONGEST_BODY:,}")
+        raise refusals.body_too_long(len(text), _LONGEST_BODY)
     try:
         if event.get("isBase64Encoded"):
             text = base64.b64decode(text, validate=True).decode()
         return read_document(text)
     except (ValueError, binascii.Error):
-        raise RefusedError(400, "the body is no JSON") from None
+        raise refusals.no_json() from None
 
 
 def _call(caller: Caller, document: Any) -> Call:
     if not isinstance(document, dict):
-        raise RefusedError(400, "the body is no JSON object")
+        raise refusals.no_json("the body is no JSON object")
     action = document.get("do", "begin")
     return Call(caller, str(action), {name: value for name, value in document.items() if name != "do"})

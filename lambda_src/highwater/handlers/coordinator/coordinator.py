@@ -26,7 +26,8 @@ from highwater.core.plan.plan import TargetKey
 from highwater.core.prices import find_prices
 from highwater.core.scaler import ScaledPlan
 from highwater.core.units import Units
-from highwater.handlers.coordinator.call import Call, RefusedError
+from highwater.handlers.coordinator import refusals
+from highwater.handlers.coordinator.call import Call
 from highwater.handlers.coordinator.state import KeptTables, TableState
 from highwater.handlers.scaler.gather import RunOutcome
 
@@ -69,7 +70,7 @@ def check_room(more: Lease, known: TableLeases, cap: BoostCap, state: TableState
     found = grant_of(more, known, cap, state, own_units=0 if more.is_total else more.units)
     if not found.is_whole:
         why = "; ".join(sentence for _, sentence in found.limits)
-        raise RefusedError(409, f"{more.label}: boost {more.id} cannot be renewed: {why}")
+        raise refusals.no_room_to_renew(more.label, more.id, why)
 
 
 Answer = dict[str, Any]
@@ -198,14 +199,13 @@ class Coordinator:
             "pulse": self._pulse,
         }
         if call.action not in serve:
-            raise RefusedError(400, f"boost: do is {call.action[:40]!r}; allowed: {', '.join(serve)}")
+            raise refusals.unknown_action(call.action, serve)
         try:
             return serve[call.action](call.caller, call.document)
         except LeaseError as error:
-            raise RefusedError(400, str(error)) from error
+            raise refusals.malformed(error) from error
         except LeasesUnavailableError as error:
-            unknown = "so it is not known what was granted; ask again with the same id"
-            raise RefusedError(503, f"the lease table does not answer, {unknown}: {error}") from error
+            raise refusals.leases_silent(error) from error
 
     def _turn_if_due(self, label: str, interval: timedelta) -> RunOutcome | None:
         try:
@@ -285,7 +285,7 @@ class Coordinator:
         try:
             return self.leases.change(label, granted, state.now, self._again)
         except LeasesFullError as full:
-            raise RefusedError(429, f"{label}: {full}") from full
+            raise refusals.too_many_boosts(label, full) from full
 
     def _renew(self, caller: Caller, document: Answer) -> Answer:
         table, id = read_member(document, "table"), read_member(document, "id")
@@ -435,11 +435,8 @@ class Coordinator:
         cap = find_cap(caps, caller, table)
         if cap is not None and (cap.is_for_boosts or not to_boost):
             return cap
-        may = sorted({name for each in caps if each.caller == caller.name for name in each.tables or ()})
-        has = f"; its grants are for {', '.join(may)}" if may and cap is None else ""
-        act, grant = ("boost", "grant_boost") if to_boost else ("pulse", "grant_pulse")
-        fix = f"give it {grant} in the CDK app, and deploy"
-        raise RefusedError(403, f"{caller.name} may not {act} {table}{has}; {fix}")
+        may = {name for each in caps if each.caller == caller.name for name in each.tables or ()}
+        raise refusals.not_granted(caller, table, sorted(may) if cap is None else (), to_boost=to_boost)
 
     def _look(self, label: str, *, is_anew: bool = False, for_poll: bool = False) -> TableState:
         scaled = self._plan(label, is_anew=is_anew)
@@ -459,7 +456,7 @@ class Coordinator:
             labels = self.tables.labels(home, self.scaler)
             shown = ", ".join(labels[:_MOST_LABELS]) + (" and others" if len(labels) > _MOST_LABELS else "")
             why = f"no such table here; the coordinator has: {shown or 'none'}{did_you_mean(label, labels)}"
-        raise RefusedError(404, f"{label}: {why}; add the table to it and deploy")
+        raise refusals.unknown_table(label, why)
 
     def _own(
         self, known: TableLeases, id: str, caller: Caller, state: TableState, *, may_be_over: bool = False
@@ -471,8 +468,7 @@ class Coordinator:
         # time may have passed since the state was read
         live = [lease for lease in own if lease.ends > max(state.now, self.now())]
         if not live:
-            label = state.scaled.label
-            raise RefusedError(410, f"{label}: boost {id} is over, or never was; begin one with an id of its own")
+            raise refusals.over(state.scaled.label, id)
         return live
 
     def _set_floors(self, label: str, *, is_due: bool = True) -> list[str]:
@@ -507,5 +503,5 @@ class Coordinator:
     def _again(self, attempt: int) -> None:
         """Wait after another request's write, if the invocation has time for that."""
         if self.remaining_seconds() < _SPARE_SECONDS:
-            raise RefusedError(503, "too many boosts of the table were asked for at once; ask again")
+            raise refusals.too_many_at_once()
         self.pause(LOST_WRITE.seconds(attempt))

@@ -18,7 +18,6 @@ from highwater.aws.parameters import read_boost_caps
 from highwater.core.boosts import BoostCap
 from highwater.core.scaler.metrics import ScalerMetric
 from highwater.handlers.coordinator.call import (
-    RefusedError,
     is_boost_event,
     is_pulse_event,
     is_request,
@@ -27,6 +26,7 @@ from highwater.handlers.coordinator.call import (
     read_request,
 )
 from highwater.handlers.coordinator.coordinator import Coordinator
+from highwater.handlers.coordinator.refusals import RefusedError
 from highwater.handlers.coordinator.state import Cache, KeptTables
 from highwater.handlers.scaler import handler as scaler
 

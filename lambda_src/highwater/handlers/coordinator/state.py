@@ -19,7 +19,7 @@ from highwater.core.plan.plan import Target, TargetKey
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater.core.schedule.bounds import Bounds, bounds_at
 from highwater.core.units import Dimension
-from highwater.handlers.coordinator.call import RefusedError
+from highwater.handlers.coordinator import refusals
 
 T = TypeVar("T")
 
@@ -144,9 +144,9 @@ class TableState:
         try:
             described = region.describe_table(scaled.table)
         except TableNotFoundError:
-            raise RefusedError(404, f"{scaled.label}: the table does not exist") from None
+            raise refusals.table_gone(scaled.label) from None
         except (TableBusyError, TableRefusedError) as error:
-            raise RefusedError(503, f"{scaled.label}: DynamoDB does not answer: {error}") from error
+            raise refusals.table_silent(scaled.label, error) from error
         if scaled.is_tagged:
             scaled = scaled.with_indexes(index for index in described.capacities if index is not None)
         names = [TargetName(scaled.table, *target.key) for target in scaled.plan.targets()]
@@ -196,21 +196,15 @@ class TableState:
         """Raise `RefusedError` for a target whose floor or capacity cannot be set."""
         label = f"{self.scaled.label}, {self.target(key).label}"
         if key[0] not in self.described.capacities:
-            raise RefusedError(409, f"{label}: the table has no such index yet; boost it when it is built")
+            raise refusals.index_missing(label)
         if self.provisioned(key) == 0:
-            raise RefusedError(409, f"{label}: the table is on demand, so it has no capacity to boost")
+            raise refusals.on_demand(label)
         if key[1] is Dimension.WRITE and self.described.replica_regions:
-            elsewhere = ", ".join(self.described.replica_regions)
-            raise RefusedError(
-                409,
-                f"{label}: the table has replicas in {elsewhere}, which take the same writes and would not be raised; "
-                "boost reads only, and declare a window for the writes",
-            )
+            raise refusals.replicated_writes(label, self.described.replica_regions)
         if self.scaled.mode is Mode.DIRECT and self.floor(key) is not None:
-            fix = "deregister it, or have the scaler move floors with add_table"
-            raise RefusedError(409, f"{label}: auto scaling has a scalable target, so nobody sets its capacity; {fix}")
+            raise refusals.second_owner(label)
         if self.scaled.mode.moves_floors and self.floor(key) is None:
-            raise RefusedError(409, f"{label}: no scalable target is registered; deploy the table's stack again")
+            raise refusals.no_target(label)
 
     def demand(self, key: TargetKey, known: TableLeases) -> int:
         """Return the floor that demand and plan account for, as the turn that recorded the boosts' part says.
