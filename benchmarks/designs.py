@@ -152,7 +152,7 @@ it. [The scaler](scaler.md) and [pulses](pulse.md) shorten what is throttled her
     3: """\
 [`OnDemandTable`](on-demand.md) is billed by request, up to a maximum.
 `highwater simulate cdk.out --compare on-demand` says what it would cost, and `recommend` says so where it is
-cheaper. [Tables](tables.md) has how a table comes back from on-demand without a throttle.""",
+cheaper. A table [comes back from it](existing-tables.md#a-table-that-is-on-demand-so-far) without a throttle.""",
     4: """\
 `highwater load orders --write 9500 --from orders.jsonl.zst`, or `highwater.write("orders", actions, write=9_500)`;
 `highwater.pace` keeps an existing session within a budget. [Pacing](pace.md).""",

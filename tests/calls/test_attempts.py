@@ -13,8 +13,8 @@ from highwater.calls.attempts import (
     LOST_WRITE,
     PAID_REQUEST,
     RARE,
-    BackOff,
     Pauses,
+    Rest,
     client_config,
 )
 
@@ -39,7 +39,7 @@ def test_pause_is_never_longer_than_the_longest(attempt: int) -> None:
 
 
 def test_rests_double_up_to_a_quarter_of_an_hour_and_end_with_a_success_or_a_clock_that_is_set_back() -> None:
-    rest = BackOff()
+    rest = Rest()
     for number, seconds in enumerate([15, 30, 60, 120, 240, 480, 900, 900]):
         now = 1_000.0 * number
         assert seconds * 0.75 <= rest.fail(now) <= seconds * 1.25

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import aws_cdk as cdk
 from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk import aws_stepfunctions_tasks as tasks
@@ -12,11 +14,11 @@ from cdk_highwater.boosts.grants import name_of_table, require_units
 from cdk_highwater.support.arguments import require, require_or_none
 from cdk_highwater.support.asset import client_files, make_small_function
 from cdk_highwater.support.nag import BOOST_TASK_RULES
+from highwater.core.boosts.lease import LONGEST_LEASE
 
 # Between questions whether the capacity is there, as jobs of Python have it: half as long again each time, and as many
 # executions may start at one time, each waits for a random part of that
 _FIRST_POLL, _LAST_POLL, _POLL_FACTOR = cdk.Duration.seconds(3), cdk.Duration.seconds(10), 1.5
-_LONGEST_LEASE_MINUTES = 1_440
 # Lambda has no room for the function, as may be in the very surge that the work makes (AWS Step Functions Developer
 # Guide, "Handle transient Lambda service exceptions", read 2026-11); not among the errors that the CDK retries
 _BUSY = "Lambda.TooManyRequestsException"
@@ -188,10 +190,8 @@ def _questions_within(seconds: float) -> int:
 
 def _whole_minutes(lease: cdk.Duration) -> int:
     minutes = lease.to_minutes(integral=False)
-    if not 1 <= minutes <= _LONGEST_LEASE_MINUTES or minutes % 1:
-        message = (
-            f"lease is {minutes:,g} minutes; allowed: whole minutes from 1 to {_LONGEST_LEASE_MINUTES:,}; "
-            "a window can last longer"
-        )
+    most = LONGEST_LEASE // timedelta(minutes=1)
+    if not 1 <= minutes <= most or minutes % 1:
+        message = f"lease is {minutes:,g} minutes; allowed: whole minutes from 1 to {most:,}; a window can last longer"
         raise ValueError(message)
     return int(minutes)

@@ -5,16 +5,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
-from highwater.core.pulses import SLOT_SECONDS, SLOTS_PER_MINUTE, Slots
+from highwater.core.pulses import CALM_SLOTS, SLOT_SECONDS, SLOTS_PER_MINUTE, Slots
 from highwater.core.throttles import ThrottleCause
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.simulation.table import SimulatedTable
 from highwater_lab.simulation.targets import SimulatedTarget
-
-# A calm process tells every half minute.
-_HALF_MINUTE: Final = SLOTS_PER_MINUTE // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +70,8 @@ class ToldSlots:
         """Up to so many slots, the newest of which is *newest*, counted from the start."""
         recorded = len(self._consumed)
         has_halves = bool(self._peaks) and recorded // SLOTS_PER_MINUTE not in self._silent
-        halves = max(0, newest + 1 - recorded) // _HALF_MINUTE if has_halves else 0
-        end = min(newest + 1, recorded + halves * _HALF_MINUTE)
+        halves = max(0, newest + 1 - recorded) // CALM_SLOTS if has_halves else 0
+        end = min(newest + 1, recorded + halves * CALM_SLOTS)
         first = max(0, end - most)
         consumed, refused = self._consumed[first:end], self._refused[first:end]
         later = end - first - len(consumed)

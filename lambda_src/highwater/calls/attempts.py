@@ -75,7 +75,7 @@ _REST: Final = Pauses(15.0, 900.0, least=0.75, most=1.25)
 
 
 @dataclass(slots=True)
-class BackOff:
+class Rest:
     """How long to leave alone what failed: 15 s, then 30 s, up to 15 minutes, each up to a quarter less or more.
 
     The share is chosen at random, and anew in forked processes, so that a fleet does not try again in one moment. A

@@ -19,7 +19,7 @@ from typing import Any, Final
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from highwater.calls.attempts import ONCE, BackOff, client_config
+from highwater.calls.attempts import ONCE, Rest, client_config
 from highwater.client.coordinator import (
     GIVE_PULSE,
     BoostError,
@@ -38,11 +38,10 @@ from highwater.client.sessions import (
     session_apart,
 )
 from highwater.core.plan.plan import TargetKey
-from highwater.core.pulses import SLOT_SECONDS, SLOTS_PER_MINUTE
+from highwater.core.pulses import CALM_SLOTS, SLOT_SECONDS, SLOTS_PER_MINUTE
 
 _LOG: Final = logging.getLogger("highwater.pulse")
-# Interval of pulses while demand is far below the capacity; near the capacity, one for each slot.
-_CALM_SECONDS: Final = 30
+_CALM_SECONDS: Final = CALM_SLOTS * SLOT_SECONDS
 # A process whose demand is below a thousandth of the capacity reports once a minute.
 _LITTLE_PARTS, _LITTLE_SECONDS, _LITTLE_SPREAD = 1_000, 60, 5
 # The fleet's processes write within this time after a slot's end, each with a random delay of its own.
@@ -169,13 +168,13 @@ class Pulse:
     _standings: dict[str, _Standing] = field(default_factory=dict)
     _pulse_table: str | None = None
     # shared by all tables, as all of them need the coordinator
-    _search: BackOff = field(default_factory=BackOff)
+    _search: Rest = field(default_factory=Rest)
     _spread: float | None = None
     # Requests only use what never waits, also in a signal handler and after a fork: no events, no locks.
     _news: SimpleQueue[None] = field(default_factory=SimpleQueue)
     _thread: threading.Thread | None = None
     _starting: threading.Lock = field(default_factory=threading.Lock)
-    _no_thread: BackOff = field(default_factory=BackOff)
+    _no_thread: Rest = field(default_factory=Rest)
     _is_used: bool = False
     _has_to_connect: bool = False
     _complained_at: float = 0.0
@@ -427,7 +426,7 @@ class Pulse:
         oldest = _oldest_slot(self.clock())
         self.counts.put_back(table, {at: units for at, units in amounts.items() if at[0] >= oldest})
 
-    def _leave_alone(self, table: str, rest: BackOff, why: str) -> None:
+    def _leave_alone(self, table: str, rest: Rest, why: str) -> None:
         _LOG.warning("no pulses of %s for %d seconds: %s", table, rest.fail(self.clock()), why)
         self.counts.take(table)
 
@@ -466,8 +465,8 @@ _PULSES: Final = renewed_in_forks(Pulse.begin_anew)
 class _Standing:
     """How long a table is left alone: its items may not be written, or the coordinator does not serve it."""
 
-    denied: BackOff = field(default_factory=BackOff)
-    turned_away: BackOff = field(default_factory=BackOff)
+    denied: Rest = field(default_factory=Rest)
+    turned_away: Rest = field(default_factory=Rest)
 
     def is_resting(self, now: float) -> bool:
         return self.denied.is_resting(now) or self.turned_away.is_resting(now)

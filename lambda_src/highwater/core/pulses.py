@@ -22,8 +22,8 @@ from highwater.core.units import Dimension
 
 SLOT_SECONDS: Final = 10
 SLOTS_PER_MINUTE: Final = 60 // SLOT_SECONDS
-# A calm process tells every half minute.
-_LATE_SLOTS: Final = 3
+# A calm process tells every half minute, and one near the capacity in each slot.
+CALM_SLOTS: Final = 3
 
 
 def slot_at(now: datetime) -> int:
@@ -89,7 +89,7 @@ class Slots:
             for consumed, refused in zip(self.consumed_units, self.refused_units, strict=True)
         ]
         untold = 0
-        while untold < min(_LATE_SLOTS, len(asked) - 1) and self._is_untold(len(asked) - 1 - untold):
+        while untold < min(CALM_SLOTS, len(asked) - 1) and self._is_untold(len(asked) - 1 - untold):
             untold += 1
         for place in range(len(asked) - untold, len(asked)):
             asked[place] = asked[place - 1]

@@ -1,6 +1,6 @@
 """Boosts: leases of capacity that jobs request before they start, and the units that live leases add to a floor."""
 
-from highwater.core.boosts.grants import Grant, GrantLimit, grant, index_shares_percent
+from highwater.core.boosts.answers import Grant, GrantLimit, grant, index_shares_percent
 from highwater.core.boosts.lease import Boosts, Lease, LeaseError, boosted_floor, boosts_at, ceiling_with_boosts
 from highwater.core.boosts.request import (
     BoostCap,

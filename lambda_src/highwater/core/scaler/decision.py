@@ -14,7 +14,7 @@ from highwater.core.units import Dimension
 
 
 class LimitCode(StrEnum):
-    """The stages that may change the wanted value, in the order in which they are applied."""
+    """The stages that may change the wanted value; their order is that of `STAGES`."""
 
     STEP = "step"
     BUCKET = "bucket"

@@ -22,7 +22,7 @@ class Call:
 
     Attributes:
         caller: The identity that sent it.
-        action: The requested action: `begin`, `renew`, `release`, `status`, `list` or `log`.
+        action: The requested action: `begin`, `renew`, `release`, `status`, `list`, `log` or `pulse`.
         document: The other members of the request.
     """
 

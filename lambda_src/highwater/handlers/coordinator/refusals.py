@@ -1,7 +1,7 @@
-"""What the coordinator refuses, with the status of the answer and its words: each refusal is a line of this file.
+"""What the coordinator refuses: each refusal with the status of the answer and its words.
 
 A request that makes no sense is refused in the words of `core/boosts/request.py`, and a boost that is granted in part
-has its reasons from `core/boosts/grants.py`.
+has its reasons from `core/boosts/answers.py`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ class RefusedError(Exception):
     """A call is rejected.
 
     Attributes:
-        status: The HTTP status code: 400 malformed, 403 not granted, 404 unknown, 409 conflicts with the table's state
-            or another caller's boost, 410 ended, 503 temporarily not possible.
+        status: The HTTP status code: 400, 405 or 413 malformed, 403 not granted, 404 unknown, 409 conflicts with the
+            table's state or another caller's boost, 410 ended, 429 too many, 503 temporarily not possible.
     """
 
     def __init__(self, status: int, message: str) -> None:

@@ -28,7 +28,6 @@ from highwater.handlers.scaler.gather import RunOutcome
 from highwater.handlers.scaler.run import Options, PlanCache, ScalerRun
 
 logger = Logger(log_uncaught_exceptions=False)
-# Each custom metric costs money in every hour in which it has a value, so a 0 is not published.
 # Seconds of a run's time that are reserved for handing tables on and for its report.
 _MARGIN_SECONDS = 15
 _MOST_ATTEMPTS = 2
@@ -88,7 +87,7 @@ def report(outcome: RunOutcome, scaler: str) -> None:
 
 
 def publish(counts: Mapping[ScalerMetric, int], scaler: str) -> None:
-    """Publish those counts that are not 0."""
+    """Publish those counts that are not 0: a metric costs money in every hour in which it has a value."""
     values = {metric: value for metric, value in counts.items() if value}
     if not values:
         return
