@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -108,7 +107,7 @@ def plant_deviations(cloud: LocalCloud, region: str) -> None:
     """Plant in a region what table `gone` left, and what of `kept` its scaler's plan does not say; nothing else."""
     arguments: Any = cloud.client_arguments() | {"region_name": region}
     make: Any = boto3.client
-    services = ("dynamodb", "application-autoscaling", "cloudwatch", "ssm", "scheduler", "sqs")
+    services = ("dynamodb", "application-autoscaling", "cloudwatch", "ssm", "sqs")
     clients = {name: make(name, **arguments) for name in services}
     autoscaling = clients["application-autoscaling"]
     for name in ("gone", "kept"):
@@ -134,18 +133,6 @@ def plant_deviations(cloud: LocalCloud, region: str) -> None:
         put_alarm(clients["cloudwatch"], name)
         plan = ScaledPlan(table=name, mode=Mode.FLOOR, plan=Plan(read=capacity, write=capacity))
         clients["ssm"].put_parameter(Name=f"/highwater/plans/Shop/{name}", Value=plan.to_json(), Type="String")
-    clients["scheduler"].create_schedule(
-        Name="ab" * 24,
-        ScheduleExpression="rate(1 minute)",
-        FlexibleTimeWindow={"Mode": "OFF"},
-        Description="Highwater: boost nightly of gone",
-        State="DISABLED",
-        Target={
-            "Arn": f"arn:aws:lambda:{region}:000000000000:function:boosts",
-            "RoleArn": "arn:aws:iam::000000000000:role/boosts",
-            "Input": json.dumps({"highwater": "boosts", "tables": ["gone"]}),
-        },
-    )
     clients["sqs"].create_queue(QueueName="gone-writes", tags={"highwater:buffers": "gone"})
     clients["dynamodb"].delete_table(TableName="gone")
     for client in clients.values():
