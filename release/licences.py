@@ -35,6 +35,8 @@ _SAID: Final = {
     r"gnu general public license \(gpl\)": "GPL",
     r"public domain": "public domain",
 }
+# classifiers that name no licence
+_NONE: Final = ("OSI Approved", "DFSG approved", "UNKNOWN")
 # stated by their projects, and not by their packages: sjakthol/aws-dynamodb-parallel-scan, LICENSE of 1.2.0
 _ELSEWHERE: Final = {"aws-dynamodb-parallel-scan": "MIT"}
 # Works under these may be used by one under Apache-2.0, and be distributed beside it: all are permissive but MPL-2.0,
@@ -83,6 +85,8 @@ def licence(metadata: importlib.metadata.PackageMetadata) -> str:
     short = str(stated.get("license", ""))
     of_classifiers = [each.split(" :: ")[-1] for each in metadata.get_all("Classifier") or [] if "License ::" in each]
     found = [said for each in [short.strip(), *of_classifiers] if (said := _identifier(each))]
+    # one that this code does not know may be one that does not fit
+    found += ["unknown" for each in of_classifiers if each not in _NONE and _identifier(each) is None]
     # one that says the same less exactly adds nothing
     exact = sorted({each for each in found if not (each == "BSD" and {"BSD-2-Clause", "BSD-3-Clause"} & set(found))})
     return " AND ".join(exact) or _ELSEWHERE.get(name, "unknown")
@@ -90,6 +94,9 @@ def licence(metadata: importlib.metadata.PackageMetadata) -> str:
 
 def fits(stated: str) -> bool:
     """Whether a licence fits Apache-2.0; of those to choose from, one is enough."""
+    if "(" in stated:
+        # not taken apart: whatever the brackets say, each of these fits
+        return set(re.findall(r"[\w.-]+", stated)) - {"AND", "OR"} <= FITTING
     choices = [re.findall(r"[\w.-]+", choice.replace(" AND ", " ")) for choice in stated.split(" OR ")]
     return any(set(choice) <= FITTING for choice in choices)
 
@@ -148,7 +155,7 @@ def _rows(licences: dict[str, str], names: Iterable[str]) -> str:
 
 
 def _identifier(said: str) -> str | None:
-    if not said or said in ("OSI Approved", "DFSG approved", "UNKNOWN"):
+    if not said or said in _NONE:
         return None
     first = said.splitlines()[0].strip()
     return next((name for pattern, name in _SAID.items() if re.fullmatch(pattern, first, re.IGNORECASE)), None)

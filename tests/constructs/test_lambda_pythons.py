@@ -89,10 +89,10 @@ def test_handlers_of_all_assets_are_imported(assets: dict[Path, set[str]], versi
     assert sorted(done.stdout.splitlines()) == [
         f"{version} highwater.{handler}"
         for handler in (
-            "bulk.drain.handler",
-            "bulk.jobs.handler",
             "client.task.handler",
             "handlers.coordinator.handler.handler",
             "handlers.deploy.handler.handler",
+            "jobs.worker.handler",
+            "queues.drain.handler",
         )
     ]

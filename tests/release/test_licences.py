@@ -28,6 +28,11 @@ def _licence(folder: Path, *lines: str) -> str:
             "BSD-3-Clause",
             id="the exact one of two that say the same",
         ),
+        pytest.param(
+            [f"Classifier: License :: OSI Approved :: {each}" for each in ("MIT License", "Sleepycat License")],
+            "MIT AND unknown",
+            id="one that is known and one that is not",
+        ),
         pytest.param(["License: as you like", "Classifier: License :: OSI Approved"], "unknown", id="unknown"),
     ],
 )
@@ -42,6 +47,8 @@ def test_licence_is_what_the_metadata_states(tmp_path: Path, lines: list[str], s
         ("GPL-3.0-only OR MIT", True),
         ("BSD AND GPL AND public domain", False),
         ("AGPL-3.0-only", False),
+        ("(MIT OR Apache-2.0) AND GPL-3.0-only", False),
+        ("(MIT OR Apache-2.0) AND BSD-3-Clause", True),
         ("unknown", False),
     ],
 )

@@ -1,6 +1,6 @@
 """A fresh account, in which nothing was deployed before: no role of Application Auto Scaling, ten runs of Lambda.
 
-Each account of the cloud is one. There is no bootstrap stack in any local cloud before `cdk bootstrap`.
+Each account of the cloud is one; the quota of runs is that of all together, as MiniStack counts them. There is no bootstrap stack in any local cloud before `cdk bootstrap`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ class FreshAccount:
         asked = request.document
         if any(asked.get(name) != value for name, value in _RUNS_QUOTA.items()):
             return refused_in_json("NoSuchResourceException", "The specified quota does not exist.")
-        ministack.most_runs.replace(int(asked["DesiredValue"]))
+        desired = asked.get("DesiredValue")
+        if not isinstance(desired, int | float) or desired <= ministack.most_runs.now:
+            return refused_in_json("IllegalArgumentException", "Your quota increase request is not above the quota.")
+        ministack.most_runs.replace(int(desired))
         requested = _RUNS_QUOTA | {
             "DesiredValue": asked["DesiredValue"],
             "Status": "PENDING",
