@@ -27,6 +27,7 @@ _PARTS: Final = (".", "lambda_src", "lab_src", "local_src")
 _SAID: Final = {
     r"apache( software license|-2\.0| 2\.0| license 2\.0)": "Apache-2.0",
     r"(the )?mit( license)?": "MIT",
+    r"mit no attribution license \(mit-0\)|mit-0": "MIT-0",
     r"bsd[- ]3(-clause license|-clause)?": "BSD-3-Clause",
     r"bsd( license)?|bsd-2-clause": "BSD",
     r"mozilla public license 2\.0 \(mpl 2\.0\)|mpl-2\.0": "MPL-2.0",

@@ -1,6 +1,7 @@
 """A fresh account, in which nothing was deployed before: no role of Application Auto Scaling, ten runs of Lambda.
 
-Each account of the cloud is one; the quota of runs is that of all together, as MiniStack counts them. There is no bootstrap stack in any local cloud before `cdk bootstrap`.
+Each account of the cloud is one; the quota of runs is that of all together, as MiniStack counts them. There is no
+bootstrap stack in any local cloud before `cdk bootstrap`.
 """
 
 from __future__ import annotations
