@@ -201,9 +201,17 @@ LOGGED = [
         "".join(f"{line}\n" for line in LOGGED),
         "".join(json.dumps({"level": "INFO", "message": line, "logger": "highwater.keys"}) + "\n" for line in LOGGED),
         json.dumps({"events": [{"timestamp": 1796126520123, "message": f"{line}\n"} for line in LOGGED]}, indent=4),
+        json.dumps({"events": [{"timestamp": 1796126520123, "message": "".join(f"{line}\n" for line in LOGGED)}]}),
         json.dumps([json.loads(line) for line in LOGGED]),
     ],
-    ids=["lambda as text", "plain", "lambda as JSON", "aws logs filter-log-events", "objects"],
+    ids=[
+        "lambda as text",
+        "plain",
+        "lambda as JSON",
+        "aws logs filter-log-events",
+        "several lines an event",
+        "objects",
+    ],
 )
 def test_lines_of_all_processes_are_added_up_by_minute(command: Command, log: str) -> None:
     done = command("shards", "orders", "--log", "-", "--units", "2", given=log)
@@ -253,6 +261,7 @@ def test_hashes_with_several_secrets_are_not_added_up_and_keys_by_name_are(comma
         LOGGED[0].replace("48000.0", "NaN"),
         LOGGED[0].replace("48000.0", "-1"),
         LOGGED[0].replace("48000.0", "1e400"),
+        LOGGED[0].replace("48000.0", "9" * 400),
         LOGGED[0].replace('"write"', '"scan"'),
         LOGGED[0].replace("12:00:00Z", "noon"),
         LOGGED[0].replace('"units"', '"unit"'),

@@ -177,6 +177,20 @@ def test_batch_that_is_rejected_counts_for_the_table_that_was_throttled(counted:
     assert counted.told("key_range_throttled") == {("orders", "a"): 1}
 
 
+def test_item_of_a_batch_that_was_throttled_and_then_left_unprocessed_counts_as_throttled_once(
+    counted: Counted,
+) -> None:
+    put: Any = {key: {"PutRequest": {"Item": {"pk": {"S": key}}}} for key in "abc"}
+    left = {"orders": [put["b"]], "carts": [put["c"]]}
+    counted.answer(throttled(KEY_RANGE), (200, {"UnprocessedItems": left}))
+    counted.client.batch_write_item(RequestItems={"orders": [put["a"], put["b"]], "carts": [put["c"]]})
+    assert counted.told("units", "throttled", "key_range_throttled") == {
+        ("orders", "a"): (1.0, 1, 1),
+        ("orders", "b"): (0.0, 1, 1),
+        ("carts", "c"): (0.0, 1, 0),
+    }
+
+
 def test_items_of_a_canceled_transaction_that_were_throttled_count(counted: Counted) -> None:
     reasons = [{"Code": "None"}, {"Code": "ThrottlingError"}, {"Code": "ProvisionedThroughputExceeded"}]
     canceled = {

@@ -74,13 +74,18 @@ def test_shares_in_use_never_add_up_to_more_than_the_lowest_rate_of_them(
 RENEWALS = st.lists(
     st.tuples(st.sampled_from("abcde"), st.integers(0, 3_000), st.integers(0, 2 * RATE)), min_size=1, max_size=30
 )
+RATES = st.lists(st.sampled_from([RATE, RATE // 2, 10 * RATE]), min_size=5, max_size=5)
 
 
-@given(RENEWALS, RENEWALS)
+@given(RENEWALS, RENEWALS, RATES)
 def test_shares_in_use_add_up_to_the_rate_also_after_the_record_was_deleted(
-    before: list[tuple[str, int, int]], after: list[tuple[str, int, int]]
+    before: list[tuple[str, int, int]], after: list[tuple[str, int, int]], rates: list[int]
 ) -> None:
-    """A worker that begins before any other has renewed cannot know; the others see its entry when they renew."""
+    """A worker that begins before any other has renewed cannot know; the others see its entry when they renew.
+
+    During a deploy workers know different rates, and what is held under the highest one shrinks as its workers renew.
+    """
+    rate_of = dict(zip("abcde", rates, strict=True))
     record: list[Member] = []
     last: dict[str, list[Member]] = {}
     held: dict[str, Member] = {}
@@ -92,9 +97,22 @@ def test_shares_in_use_add_up_to_the_rate_also_after_the_record_was_deleted(
         in_use = live_members(held.values(), now)
         if number >= len(before) and not record and in_use and id not in {each.id for each in in_use}:
             continue
-        held[id], record = renewed(record, id, now=now, rate=RATE, wants=wants, last=last.get(id, []))
+        held[id], record = renewed(record, id, now=now, rate=rate_of[id], wants=wants, last=last.get(id, []))
         last[id] = record
-        assert sum(each.share for each in live_members(held.values(), now)) <= RATE
+        live = live_members(held.values(), now)
+        assert sum(each.share for each in live) <= max(each.rate for each in live)
+
+
+def test_workers_that_know_different_rates_keep_what_they_have_when_the_record_was_deleted() -> None:
+    until = 4_000
+    a, b = Member("a", 1_000_000, RATE, 200_000, until), Member("b", 400_000, RATE, 200_000, until)
+    record: list[Member] = []
+    shares = []
+    for each in (a, b):
+        own, record = renewed(record, each.id, now=1_000, rate=each.rate, wants=RATE, last=[a, b])
+        shares.append(own.share)
+    # half a unit a second is kept for workers whose entries were lost
+    assert shares == [200_000, 199_500]
 
 
 def test_worker_that_finds_the_record_deleted_keeps_what_it_has_and_a_new_one_waits_for_the_others() -> None:

@@ -175,6 +175,23 @@ def test_request_in_the_middle_of_a_tick_loses_nothing(request_name: str, age: s
     raise AssertionError(operation)
 
 
+def test_release_that_meets_its_own_begin_ends_the_boost() -> None:
+    for operation in range(1, 30):
+        world = World()
+        has_happened = _during(world, operation, world.ask)
+        answer = world.ask("release")
+        done = has_happened()
+        begun = [entry["what"] for entry in world.ask("log")["log"]]
+        assert begun in ([], ["release", "begin"], ["begin", "release"])
+        assert answer["released"] is bool(begun)
+        assert (_asked(world), world.floor) == (12, 12)
+        assert world.ask("list")["boosts"] == []
+        _end(world)
+        if not done:
+            return
+    raise AssertionError(operation)
+
+
 def test_tick_that_dies_while_it_takes_a_table_off_the_list_is_healed_by_a_later_one() -> None:
     world = World()
     world.ask()
@@ -229,6 +246,19 @@ def test_table_for_which_there_is_no_time_stays_on_the_list() -> None:
     world.stage.advance(MINUTE)
     assert world.serve_tick().left == ["orders"]
     assert world.listed == ["orders"]
+
+
+def test_table_that_fails_stays_on_the_list() -> None:
+    world = World()
+    world.ask()
+    world.tick(10)
+    # a run that began within the boost raises the floor once more
+    world.stage.register(ORDERS, 112, 4_000)
+    table = world.stage.account.tables.pop("orders")
+    world.stage.advance(MINUTE)
+    assert list(world.serve_tick().failed) == ["orders"]
+    world.stage.account.tables["orders"] = table
+    assert [world.tick(1), world.listed] == [12, []]
 
 
 def test_item_that_makes_no_sense_does_not_hold_up_the_others() -> None:

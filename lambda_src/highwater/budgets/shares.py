@@ -118,9 +118,11 @@ def _with_unknown(members: Sequence[Member], lost: Member, now: int) -> list[Mem
     """Return a record that replaces a deleted one, with what others may use of the deleted one besides *lost*."""
     named = [each for each in members if each.id != _UNKNOWN]
     lowest = min([lost.rate, *(each.rate for each in named)])
-    rest = Member(_UNKNOWN, lost.rate, 0, lowest - sum(each.share for each in named), now + _LONGEST_LEASE_MS)
+    most = lowest - sum(each.share for each in named)
+    rest = Member(_UNKNOWN, lost.rate, 0, most, now + _LONGEST_LEASE_MS)
     rest = next((each for each in members if each.id == _UNKNOWN), rest)
-    return [*named, replace(rest, share=max(rest.share - lost.share, 0))]
+    # one that knows a higher rate has written down more than there is
+    return [*named, replace(rest, share=max(min(rest.share, most) - lost.share, 0))]
 
 
 def without(members: Iterable[Member], id: str) -> list[Member]:

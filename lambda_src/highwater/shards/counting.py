@@ -128,12 +128,12 @@ def _check(attributes: Mapping[str, str], plain: frozenset[str], secret: str | b
 
 @dataclass(slots=True)
 class _Asked:
-    """A request, its table and key for each item, and what was counted of it so far."""
+    """A request, its table and key for each item, and those that were counted as throttled so far."""
 
     dimension: Dimension
     region: str
     items: list[TableKey | None]
-    is_throttled: bool = False
+    throttled: list[TableKey] = field(default_factory=list)
     is_key_range_throttled: bool = False
 
 
@@ -243,8 +243,8 @@ class KeyCounts:
 
     def _throttle(self, asked: _Asked, items: list[TableKey], *, is_key_range: bool) -> None:
         """Count a throttled request once, and once as throttled by a partition's limit, however often it is retried."""
-        once, once_by_key_range = not asked.is_throttled, is_key_range and not asked.is_key_range_throttled
-        asked.is_throttled = True
+        once, once_by_key_range = not asked.throttled, is_key_range and not asked.is_key_range_throttled
+        asked.throttled = asked.throttled or items
         asked.is_key_range_throttled |= is_key_range
         if once or once_by_key_range:
             for item in items:
@@ -261,7 +261,8 @@ class KeyCounts:
             if parsed.get(member):
                 left = read_keys(operation, {"RequestItems": parsed[member]}, self.attributes)
                 served = _without(served, left)
-                for item in filter(None, left):
+                # earlier attempts may have been throttled as a whole
+                for item in filter(None, _without(left, asked.throttled)):
                     self._add(asked, item, 0.0, 1, 0)
         if consumption:
             for each in consumption:
@@ -351,7 +352,7 @@ def _named(items: list[TableKey | None], tables: set[str]) -> list[TableKey]:
 
 
 def _without(items: list[TableKey | None], left: Iterable[TableKey | None]) -> list[TableKey | None]:
-    """Return the items of a batch without those that it left unprocessed."""
+    """Return the items of a batch without others of it, such as those that it left unprocessed."""
     served = list(items)
     for item in left:
         if item in served:

@@ -116,9 +116,11 @@ def _lines_of(value: Any) -> Iterator[KeyLine]:
     while left:
         value = left.pop()
         if isinstance(value, str):
-            _, mark, rest = value.partition(_MARK)
-            if mark:
-                left.append(_members_at(mark + rest))
+            # an event of CloudWatch Logs may have several lines
+            for text in reversed(value.split("\n")):
+                _, mark, rest = text.partition(_MARK)
+                if mark:
+                    left.append(_members_at(mark + rest))
         elif isinstance(value, list):
             left += reversed(value)
         elif isinstance(value, dict):
@@ -155,7 +157,7 @@ def _line_of(members: dict[str, Any]) -> KeyLine | None:
             throttled=int(_number_of(members["throttled"])),
             key_range_throttled=int(_number_of(members["key_range_throttled"])),
         )
-    except (LookupError, TypeError, ValueError):
+    except (LookupError, TypeError, ValueError, ArithmeticError):
         return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, Final
 
 from highwater.client.hooks import table_name
@@ -17,6 +17,8 @@ _TRANSACTIONS: Final = frozenset({"TransactGetItems", "TransactWriteItems"})
 READS: Final = frozenset({"GetItem", "Query", "BatchGetItem", "TransactGetItems"})
 # a condition on equality in a key condition: the partition key always has one
 _EQUALS: Final = re.compile(r"(#?[\w.-]+)\s*=\s*(:\w+)")
+# DynamoDB's numbers have up to 38 digits
+_NUMBERS: Final = Context(prec=38)
 # a table, and a partition key as text
 TableKey = tuple[str, str]
 
@@ -98,5 +100,5 @@ def _text_of(value: Any) -> str:
         value = Decimal(held) if kind == "N" else held
     if isinstance(value, Decimal | int):
         # 1.0 and 1 are one key
-        return f"{Decimal(value).normalize():f}"
+        return f"{Decimal(value).normalize(_NUMBERS):f}"
     return b64encode(bytes(getattr(value, "value", value))).decode()

@@ -326,12 +326,18 @@ class Coordinator:
 
     def _release(self, caller: Caller, document: Answer) -> Answer:
         table, id = read_member(document, "table"), read_member(document, "id")
-        # a boost's owner may release it even if its grant was removed meanwhile
         state = self._look(table)
-        own = self._change(table, id, caller, state, lambda lease, _: lease.released_at(state.now), may_be_over=True)
-        cap = find_cap(self.read_caps(), caller, table)
-        if not own and cap is not None and cap.is_for_boosts:
-            self._end_before_it_begins(table, id, caller, state)
+
+        def released(known: TableLeases) -> tuple[list[Lease], list[Lease] | None]:
+            own = known.of(caller.name, id)
+            if not own:
+                return [], self._with_one_that_is_over(known, id, caller, state)
+            others = [lease for lease in known.leases if lease not in own]
+            found = [lease.released_at(state.now) for lease in own]
+            return found, None if found == own else [*others, *found]
+
+        # a boost's owner may release it even if its grant was removed meanwhile
+        own = self.leases.change(table, released, state.now, self._again)
         notes = []
         # released by this call, and not over before
         if any(lease.released == state.now < lease.end for lease in own):
@@ -341,12 +347,21 @@ class Coordinator:
             notes = self._set_floors(table)
         return {"id": id, "table": table, "released": bool(own), "notes": notes}
 
-    def _end_before_it_begins(self, table: str, id: str, caller: Caller, state: TableState) -> None:
-        """Write a boost that is over already, so that its request is refused if it arrives later, as events may."""
+    def _with_one_that_is_over(
+        self, known: TableLeases, id: str, caller: Caller, state: TableState
+    ) -> list[Lease] | None:
+        """Add a boost that is over already, so that its request is refused if it arrives later, as events may.
+
+        `None` where the caller may begin none, or without room: then the boost, if its request arrives at all, ends
+        with its lease.
+        """
+        cap = find_cap(self.read_caps(), caller, state.scaled.label)
+        if cap is None or not cap.is_for_boosts:
+            return None
         index, dimension = state.scaled.plan.targets()[0].key
         over = Lease(
             id=id,
-            table=table,
+            table=state.scaled.label,
             index=index,
             dimension=dimension,
             units=1,
@@ -354,14 +369,11 @@ class Coordinator:
             end=state.now,
             owner=caller.name,
         )
-
-        def ended(known: TableLeases) -> tuple[None, list[Lease]]:
+        try:
             check_share([*known.leases, over], caller.name, state.now)
-            return None, [*known.leases, over]
-
-        # without room the boost, if its request arrives at all, ends with its lease
-        with suppress(LeasesFullError):
-            self.leases.change(table, ended, state.now, self._again)
+        except LeasesFullError:
+            return None
+        return [*known.leases, over]
 
     def _change(
         self,
@@ -370,13 +382,11 @@ class Coordinator:
         caller: Caller,
         state: TableState,
         changed: Callable[[Lease, TableLeases], Lease],
-        *,
-        may_be_over: bool = False,
     ) -> list[Lease]:
         """Apply *changed* to the leases of one boost, and write them."""
 
         def new(known: TableLeases) -> tuple[list[Lease], list[Lease] | None]:
-            own = self._own(known, id, caller, state, may_be_over=may_be_over)
+            own = self._own(known, id, caller, state)
             others = [lease for lease in known.leases if (lease.owner, lease.id) != (caller.name, id)]
             found = [changed(lease, known) for lease in own]
             return found, None if found == own else [*others, *found]
@@ -458,13 +468,9 @@ class Coordinator:
             why = f"no such table here; the coordinator has: {shown or 'none'}{did_you_mean(label, labels)}"
         raise refusals.unknown_table(label, why)
 
-    def _own(
-        self, known: TableLeases, id: str, caller: Caller, state: TableState, *, may_be_over: bool = False
-    ) -> list[Lease]:
+    def _own(self, known: TableLeases, id: str, caller: Caller, state: TableState) -> list[Lease]:
         """Return the caller's leases of one boost that have not ended."""
         own = known.of(caller.name, id)
-        if may_be_over:
-            return own
         # time may have passed since the state was read
         live = [lease for lease in own if lease.ends > max(state.now, self.now())]
         if not live:

@@ -68,7 +68,7 @@ class BoostedTables:
     def unlist(self, at: datetime) -> None:
         """Unlist the tables whose boosts are over, once they are reviewed; what fails is done by a later tick."""
         for label, known in self.over.items():
-            if self.leases is not None and label not in self.outcome.left:
+            if self.leases is not None and label not in self.outcome.failed and label not in self.outcome.left:
                 with suppress(LeasesUnavailableError):
                     self.leases.unlist_table(label, known, at)
 
