@@ -79,6 +79,7 @@ _FOLDERS_OF_CLOUDS = frozenset({"deploys", "local"})
 
 # Groups of tests that run one after another for a minute or more. They begin first: what ends last would run alone.
 _LONG_GROUPS = (
+    "sequences",
     "cloud",
     "pages",
     "shared budgets",

@@ -12,12 +12,13 @@ from tests.core.examples import examples
 from tests.sequences.story import Sequences, function_id
 
 # Stories of at most *_STEPS* steps; some end earlier.
-_STORIES_BY_DEFAULT = examples(260)
+_STORIES_BY_DEFAULT = examples(160)
 _STORIES = int(os.environ.get("HIGHWATER_SEQUENCES", _STORIES_BY_DEFAULT))
 _STEPS = 60
 _STEPS_OF_A_STORY = 39
 
 
+@pytest.mark.xdist_group("sequences")
 def test_laws_over_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", f"arn:aws:any:us-east-1:000000000000:{function_id()}")
     run_state_machine_as_test(
