@@ -18,6 +18,7 @@ import pytest
 from highwater_lab.commands.recommend import verdict
 from highwater_lab.recommend.candidates import Candidate, plan_of
 from highwater_lab.recommend.search import Recommendation
+from highwater_lab.simulation.run import percent_text
 from tests.command import SCRIPT, Command, refused
 from tests.template.plans import plan, table
 
@@ -377,3 +378,12 @@ def test_search_that_is_interrupted_shows_its_best_so_far(tmp_path: Path) -> Non
     assert re.match(r"! the search was stopped after \d+ plans; this is the best result so far\n", output)
     assert "from aws_cdk import aws_dynamodb" in output
     assert process.returncode in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("percent", "text"),
+    [(0.0674, "0.067"), (3, "3"), (31.4, "31"), (99.4, "99"), (99.8, "99.8"), (99.97, "100"), (100, "100")],
+)
+def test_percentage_near_all_has_no_exponent(percent: float, text: str) -> None:
+    """Seen under the traffic of NASA's server of 1995, on a table of two units: `1e+02 % throttled`."""
+    assert percent_text(percent) == text

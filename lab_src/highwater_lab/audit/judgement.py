@@ -24,6 +24,7 @@ from highwater_lab.services.prices import Prices, RegionPrices
 from highwater_lab.simulation import ResourceSetup, Run, simulate
 from highwater_lab.simulation.plans import declared_plan
 from highwater_lab.simulation.remedies import REMEDIES, Bottleneck
+from highwater_lab.simulation.run import percent_text
 from highwater_lab.traffic import Stream, Usage
 
 
@@ -263,7 +264,7 @@ class _Work:
 
     def _throttling(self) -> AuditFinding:
         percent = 100 * self._throttled / sum(self._units.values())
-        what = f"{percent:.2g} % of the requests were throttled"
+        what = f"{percent_text(percent)} % of the requests were throttled"
         if self._is_within(self._now.throttled_units):
             what += f"; {REMEDIES[Bottleneck.BETWEEN_MINUTES]}"
             return self._finding(Kind.THROTTLES, what, self.cost, self._throttled)

@@ -41,6 +41,7 @@ from highwater_lab.report.picture import write_curve
 from highwater_lab.report.tradeoff import write_tradeoff
 from highwater_lab.services.prices import Prices
 from highwater_lab.simulation import TableSetup
+from highwater_lab.simulation.run import percent_text
 from highwater_lab.template import ListedApp, find_table, load_templates, read_app, tables_called
 from highwater_lab.traffic import Traffic, write_traffic
 
@@ -305,14 +306,14 @@ def verdict(recommendation: Recommendation, limit: float, least_gain: float) -> 
         summary = f"{best.summary}, " if best.plan else ""
         mode = "provisioned" if best.plan else "on demand"
         told = f"{mode}: {best.cost_per_month:,.2f}, {less} ({summary}within {limit:g} %)"
-    excess = "" if present.throttled_percent <= limit else f", {present.throttled_percent:.2g} % throttled"
+    excess = "" if present.throttled_percent <= limit else f", {percent_text(present.throttled_percent)} % throttled"
     where = f"{DECLARED_NOW}: {'' if present.plan else 'on demand, '}" if is_declared else "on demand: "
     lines = [f"{where}{present.cost_per_month:,.2f} USD a month{excess}; {told}"]
     step = recommendation.last_step
     if step is not None and advised is best:
         lines.append(
-            f"the last step costs {step.usd_per_month:,.2f} USD a month and throttles {step.percent:.2g} % of the "
-            f"units less: {step.usd_per_million:,.2f} USD for a million units that are not throttled"
+            f"the last step costs {step.usd_per_month:,.2f} USD a month and throttles {percent_text(step.percent)} % "
+            f"of the units less: {step.usd_per_million:,.2f} USD for a million units that are not throttled"
         )
     return lines, advised
 

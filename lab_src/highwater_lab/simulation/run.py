@@ -247,3 +247,9 @@ class Run:
         provisioned = sum(target.provisioned_units for target in self.targets)
         consumed = sum(target.consumed_units for target in self.targets)
         return 100 * consumed / provisioned if provisioned else None
+
+
+def percent_text(percent: float) -> str:
+    """Return a percentage with two significant digits, as `0.067` and `31`; from 99.5 on with three, as `99.8`."""
+    # two digits of these would be `1e+02`
+    return f"{percent:.{2 if percent < 99.5 else 3}g}"
