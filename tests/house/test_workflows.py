@@ -88,7 +88,10 @@ def test_what_publishes_builds_nothing_and_what_builds_publishes_nothing() -> No
 def test_zizmor_finds_nothing() -> None:
     command = ["--offline", "--quiet", "--persona", "pedantic", ".github", "action.yml"]
     assert f"$(BIN)/zizmor {' '.join(command)}\n" in (ROOT / "Makefile").read_text()
-    done = subprocess.run([str(ZIZMOR), *command], cwd=ROOT, capture_output=True, text=True, check=False)
+    # zizmor colors what it prints wherever the variable `CI` is set, also into a pipe
+    done = subprocess.run(
+        [str(ZIZMOR), "--color", "never", *command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout.strip().splitlines()[-1:]) == (0, ["No findings to report. Good job!"]), done
 
 
@@ -98,7 +101,7 @@ def test_zizmor_would_find_something(tmp_path: Path) -> None:
     workflow.write_text(
         "name: Bad\non: push\njobs:\n  bad:\n    runs-on: ubuntu-24.04\n    steps:\n      - uses: an/action@v7\n"
     )
-    command = [str(ZIZMOR), "--offline", "--quiet", "--format", "plain", str(workflow)]
+    command = [str(ZIZMOR), "--offline", "--quiet", "--color", "never", "--format", "plain", str(workflow)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     found = set(re.findall(r"^(?:warning|error)\[([\w-]+)\]", done.stdout, re.MULTILINE))
     assert {"excessive-permissions", "unpinned-uses"} <= found
