@@ -34,6 +34,7 @@ from highwater.core.scaler import (
     SeenTarget,
     review,
 )
+from highwater.core.schedule.bounds import timeline
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("constructs_pkg", "lambda_src", "lab_src", "local_src")
@@ -191,7 +192,10 @@ def _grant(chance: random.Random) -> str:
     (target,) = (found for found in _plan(chance).targets() if found.key == asked.key)
     others = [_lease(chance, number) for number in range(chance.randint(0, 4))]
     cap = chance.randint(1, 4_000) if chance.random() < 0.3 else None
-    return repr(grant(asked, target, others, demand_units=chance.choice([0, 0, 700]), cap_units=cap))
+    planned = timeline(target, asked.start - timedelta(days=1), asked.end + timedelta(days=8))
+    ceiling = target.capacity.max_with_boosts
+    demand = chance.choice([0, 0, 700])
+    return repr(grant(asked, planned, others, max_with_boosts=ceiling, demand_units=demand, cap_units=cap))
 
 
 def _documents(chance: random.Random) -> Iterator[str]:

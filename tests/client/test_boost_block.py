@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from highwater import Boost, BoostNotReadyError, BoostRefusedError, CoordinatorClient, CoordinatorUnavailableError
-from highwater.handlers.coordinator.call import Call
+from highwater.handlers.coordinator.coordinator import Call
 from highwater.handlers.coordinator.refusals import RefusedError
 from tests.handlers.boost_world import LOADER, World
 

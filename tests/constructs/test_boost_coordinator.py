@@ -15,7 +15,7 @@ from cdk_highwater import BoostCoordinator, HighWaterTable, ThrottleAwareScaler
 from highwater.client.coordinator import URL_VARIABLE
 from highwater.core.names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 from highwater.core.pulses import HINT_ATTRIBUTE, pulse_detail_type
-from highwater.handlers.coordinator.call import DETAIL_TYPE
+from highwater.handlers.coordinator.handler import DETAIL_TYPE
 from tests.constructs.template_view import (
     TemplateView,
     listed,

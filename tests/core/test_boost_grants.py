@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -10,8 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from highwater.core import Capacity, Dimension, Plan, Window
-from highwater.core.boosts import GrantLimit, Lease, LeaseError, boosts_at, grant, units_for_deadline, units_for_rate
-from highwater.core.schedule.bounds import bounds_at
+from highwater.core.boosts import (
+    Grant,
+    GrantLimit,
+    Lease,
+    LeaseError,
+    boosts_at,
+    grant,
+    units_for_deadline,
+    units_for_rate,
+)
+from highwater.core.schedule.bounds import bounds_at, timeline
 from tests.core import leases as made
 from tests.core.examples import examples
 
@@ -34,8 +44,14 @@ def lease(**changed: Any) -> Lease:
     return made.lease(**({"start": NOW, "end": NOW + 30 * MINUTE} | changed))
 
 
+def granted(asked: Lease, others: Iterable[Lease], **more: int) -> Grant:
+    """The grant by what the plan asks for from long before the lease until long after."""
+    planned = timeline(WRITE, NOW - timedelta(days=1), NOW + timedelta(days=8))
+    return grant(asked, planned, others, **more)
+
+
 def test_boost_that_fits_is_granted_in_full() -> None:
-    found = grant(lease(), WRITE, [lease(id="b", units=100), lease(), lease(id="c", dimension=Dimension.READ)])
+    found = granted(lease(), [lease(id="b", units=100), lease(), lease(id="c", dimension=Dimension.READ)])
     assert (found.units, found.is_whole, found.limits) == (800, True, ())
     assert found.lease == lease()
 
@@ -64,14 +80,14 @@ def test_boost_that_does_not_fit_gets_a_part_and_is_told_why(
     asked: dict[str, Any], more: dict[str, Any], units: int, limits: list[tuple[GrantLimit, str]]
 ) -> None:
     others = [lease(id="mine", units=100)] if "cap_units" in more else []
-    found = grant(lease(**asked), WRITE, others, **more)
+    found = granted(lease(**asked), others, **more)
     assert (found.units, list(found.limits)) == (units, limits)
     assert found.lease is not None
     assert found.lease.units == units
 
 
 def test_boost_for_which_nothing_is_left_is_refused() -> None:
-    found = grant(lease(), WRITE, [lease(id="b", units=6_000, owner="other")])
+    found = granted(lease(), [lease(id="b", units=6_000, owner="other")])
     assert (found.units, found.lease) == (0, None)
     assert [limit for limit, _ in found.limits] == [GrantLimit.CEILING]
     assert found.limits[0][1].endswith(" leaves 0 units/s")
@@ -79,9 +95,9 @@ def test_boost_for_which_nothing_is_left_is_refused() -> None:
 
 def test_booked_boosts_count_for_the_time_that_they_are_booked_for() -> None:
     booked = lease(id="b", units=8_900, start=NOW + 30 * MINUTE, end=NOW + 60 * MINUTE)
-    assert grant(lease(), WRITE, [booked]).is_whole, "it begins as this one ends"
-    assert grant(lease(end=NOW + 31 * MINUTE), WRITE, [booked]).units == 60
-    assert grant(lease(end=NOW + 31 * MINUTE), WRITE, [booked.released_at(NOW)]).is_whole
+    assert granted(lease(), [booked]).is_whole, "it begins as this one ends"
+    assert granted(lease(end=NOW + 31 * MINUTE), [booked]).units == 60
+    assert granted(lease(end=NOW + 31 * MINUTE), [booked.released_at(NOW)]).is_whole
 
 
 leases = st.builds(
@@ -107,7 +123,7 @@ leases = st.builds(
 def test_answer_is_true_in_every_minute_and_could_not_have_been_more(
     asked: Lease, others: list[Lease], demand: int, quota: int
 ) -> None:
-    units = grant(asked, WRITE, others, demand_units=demand, quota_units=quota).units
+    units = granted(asked, others, demand_units=demand, quota_units=quota).units
     rooms = []
     at = asked.start
     while at < asked.end:

@@ -24,7 +24,7 @@ import cdk_highwater
 from highwater.client.fleet import FleetTable
 from highwater.core import Dimension, Plan, bounds_at
 from highwater.core.pulses import pulse_detail_type
-from highwater.handlers.coordinator.call import read_pulse_event, read_request
+from highwater.handlers.coordinator.handler import read_pulse_event, read_request
 from highwater.queues.messages import BufferedAction, Message, read_action
 from tests.cdk_cli import ROOT
 from tests.constructs.template_view import EVERY_TABLE_SAYS, messages, new_stack

@@ -14,8 +14,7 @@ from highwater.core import Capacity, Dimension, Plan
 from highwater.core.boosts import BoostCap, Caller
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode
-from highwater.handlers.coordinator.call import Call
-from highwater.handlers.coordinator.coordinator import Coordinator
+from highwater.handlers.coordinator.coordinator import Call, Coordinator
 from highwater.handlers.coordinator.refusals import RefusedError
 from highwater.handlers.coordinator.state import KeptTables
 from highwater.handlers.scaler.gather import RunOutcome

@@ -9,7 +9,8 @@ import pytest
 
 from highwater.aws.parameters import read_boost_caps
 from highwater.core.boosts import BoostCap, Caller
-from highwater.handlers.coordinator.call import Call, read_boost_event, read_request
+from highwater.handlers.coordinator.coordinator import Call
+from highwater.handlers.coordinator.handler import read_boost_event, read_request
 from highwater.handlers.coordinator.refusals import RefusedError
 from tests.handlers.boost_world import LOADER, World
 

@@ -13,7 +13,7 @@ from highwater.core import Bounds, Capacity, Dimension, Units, Window
 from highwater.core.boosts import BoostCap, Caller
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode
-from highwater.handlers.coordinator.call import Call
+from highwater.handlers.coordinator.coordinator import Call
 from highwater_lab.services.timing import Timing
 from tests.handlers.boost_world import CAPS, FIX, LOADER, ORDERS, PLAN, REPLICAS, SECOND, SMALL, WINDOW, World
 from tests.memory_aws.account import Account

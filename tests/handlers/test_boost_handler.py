@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from highwater.handlers.coordinator.call import read_pulse_event
-from highwater.handlers.coordinator.handler import handler
+from highwater.handlers.coordinator.handler import handler, read_pulse_event
 from highwater.handlers.coordinator.refusals import RefusedError
 from tests.handlers.test_boost_calls import ROOT, request_of
 

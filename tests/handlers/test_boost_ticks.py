@@ -15,7 +15,6 @@ from highwater.core import Dimension
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode
 from highwater.core.scaler.metrics import ScalerMetric
-from highwater.handlers.coordinator import handler
 from highwater.handlers.coordinator.refusals import RefusedError
 from highwater.handlers.scaler.run import PlanCache
 from tests.core.leases import lease
@@ -310,11 +309,6 @@ def test_boosts_part_of_a_floor_that_an_older_version_left_is_lowered() -> None:
     world.turn()
     del world.dynamodb.items["#boosts", "orders"]
     assert [world.tick(1) for _ in range(5)][-1] == 12
-
-
-def test_schedule_of_an_older_version_runs_nothing() -> None:
-    event = {"highwater": "boosts", "tables": ["orders"], "owner": LOADER.name, "boost": "nightly-1"}
-    assert handler.handler(event, None) == {}
 
 
 def test_table_that_is_newer_than_the_plans_that_are_cached_is_served() -> None:

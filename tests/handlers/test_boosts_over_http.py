@@ -17,7 +17,7 @@ import pytest
 from highwater import CoordinatorClient
 from highwater.aws.coordinator_table import LeaseTable
 from highwater.calls.attempts import AWAITED, client_config
-from highwater.handlers.coordinator.call import read_request
+from highwater.handlers.coordinator.handler import read_request
 from highwater.handlers.coordinator.refusals import RefusedError
 from highwater_lab.local import LocalCloud
 from tests.handlers.boost_world import World

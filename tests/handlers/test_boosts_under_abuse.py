@@ -14,7 +14,7 @@ from highwater.core.boosts import BoostCap, Caller
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater.handlers.coordinator import handler
-from highwater.handlers.coordinator.call import Call
+from highwater.handlers.coordinator.coordinator import Call
 from highwater.handlers.coordinator.refusals import RefusedError
 from tests.handlers import boost_world
 from tests.handlers.boost_world import DAY, LOADER, ORDERS, PLAN, SECOND, SMALL, World

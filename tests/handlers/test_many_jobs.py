@@ -17,8 +17,7 @@ from highwater.client.boost import BoostNotReadyError
 from highwater.client.coordinator import BoostRefusedError, CoordinatorClient
 from highwater.core.boosts import BoostCap, Caller
 from highwater.core.scaler import Mode
-from highwater.handlers.coordinator.call import Call
-from highwater.handlers.coordinator.coordinator import Coordinator
+from highwater.handlers.coordinator.coordinator import Call, Coordinator
 from highwater.handlers.coordinator.refusals import RefusedError
 from tests.handlers.boost_world import World
 

@@ -1,19 +1,22 @@
-"""Leases: units that a job requested for a time; the floor with live leases; and the leases' JSON documents."""
+"""Leases: units for a time; what is granted of a lease; the floor with live leases; and the leases' JSON documents."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from operator import index as whole
 from types import SimpleNamespace
 from typing import Any, Final
 
 from highwater.core.codec import INSTANT, Codec, Field, one_of, or_none
 from highwater.core.errors import HighwaterError
+from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.names import target_label
 from highwater.core.plan.plan import TargetKey
-from highwater.core.schedule.bounds import Bounds
+from highwater.core.schedule.bounds import Bounds, Timeline
 from highwater.core.units import Dimension
 
 # A lease is for one job; capacity for longer is declared as a window
@@ -132,6 +135,96 @@ def boosts_at(leases: Iterable[Lease], target: TargetKey, now: datetime) -> Boos
         added=sum(lease.units for lease in live if not lease.is_total),
         total=max((lease.units for lease in live if lease.is_total), default=0),
     )
+
+
+class GrantLimit(StrEnum):
+    """The limits of a boost."""
+
+    CEILING = "ceiling"
+    QUOTA = "quota"
+    CAP = "cap"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The answer to a request for a boost.
+
+    Attributes:
+        asked: The lease as it was requested.
+        units: The units per second granted, 0 if the boost is refused.
+        limits: Why less was granted than requested, with a sentence each, the tightest first. Empty if all was granted.
+    """
+
+    asked: Lease
+    units: int
+    limits: tuple[tuple[GrantLimit, str], ...] = ()
+
+    @property
+    def lease(self) -> Lease | None:
+        """The lease that is granted, `None` if it is refused."""
+        if not self.units:
+            return None
+        return replace(self.asked, units=self.units, asked=None if self.is_whole else self.asked.units)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all units that the job requested are granted."""
+        return self.units == self.asked.units
+
+
+def grant(
+    asked: Lease,
+    planned: Timeline,
+    others: Iterable[Lease],
+    *,
+    max_with_boosts: int | None = None,
+    demand_units: int = 0,
+    quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
+    cap_units: int | None = None,
+) -> Grant:
+    """Answer a request with the most units that the target can have in every minute of the lease.
+
+    Args:
+        asked: The lease as it was requested.
+        planned: The target's bounds by its plan, at least for the time of the lease.
+        others: The other leases of the table, of any owner; booked leases count for the time of their booking.
+        max_with_boosts: The plan's ceiling for boosts, if it has one of its own. By default none.
+        demand_units: The floor that demand alone asks for now, assumed to stay for the lease. By default 0.
+        quota_units: The account's quota per table and index.
+        cap_units: The most units of all the caller's leases of the target together. By default without a limit.
+    """
+    others = [
+        lease for lease in others if lease.key == asked.key and (lease.owner, lease.id) != (asked.owner, asked.id)
+    ]
+    own = [lease for lease in others if lease.owner == asked.owner]
+    rooms: list[tuple[int, GrantLimit, str]] = []
+    for at in _changes(asked, planned, others):
+        bounds = planned[max(bisect_right(planned, at, key=lambda change: change[0]) - 1, 0)][1]
+        there = 0 if asked.is_total else max(bounds.min, demand_units) + boosts_at(others, asked.key, at).added
+        ceiling = ceiling_with_boosts(bounds, max_with_boosts)
+        rooms.append((ceiling - there, GrantLimit.CEILING, _sentence("the plan's ceiling", ceiling, at)))
+        rooms.append((quota_units - there, GrantLimit.QUOTA, _sentence("the account's quota", quota_units, at)))
+        if cap_units is not None:
+            used = boosts_at(own, asked.key, at)
+            left = cap_units - max(used.added, 0 if asked.is_total else used.total)
+            rooms.append((left, GrantLimit.CAP, _sentence("the caller's cap", cap_units, at)))
+    tightest: dict[GrantLimit, tuple[int, str]] = {}
+    for room, limit, sentence in sorted(rooms, key=lambda found: found[0]):
+        if room < asked.units:
+            tightest.setdefault(limit, (max(room, 0), f"{sentence} leaves {max(room, 0):,} units/s"))
+    units = min([asked.units, *(room for room, _ in tightest.values())])
+    return Grant(asked, units, tuple((limit, sentence) for limit, (_, sentence) in tightest.items()))
+
+
+def _changes(asked: Lease, planned: Timeline, others: Iterable[Lease]) -> list[datetime]:
+    """Return the instants within the lease at which the plan's bounds or other leases change, its start included."""
+    edges = {asked.start, *(at for at, _ in planned)}
+    edges |= {edge for lease in others for edge in (lease.start, lease.ends)}
+    return sorted({max(at, asked.start) for at in edges if at < asked.end})
+
+
+def _sentence(what: str, units: int, at: datetime) -> str:
+    return f"{what} of {units:,} units/s at {at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 # What the leases of a boost have in common

@@ -148,14 +148,18 @@ class BoostRequest:
         sizes = {name: found.pop(name) for name in _SIZES}
         return cls(sizes=_sizes(sizes), duration=timedelta(minutes=found.pop("minutes")), **found)
 
+    @property
+    def boosts_indexes(self) -> bool:
+        """Whether the table's indexes are boosted with it, as each of its writes may also write to them."""
+        return self.index is None and Dimension.WRITE in self.sizes
+
     def leases(
         self, plan: Plan, owner: str, now: datetime, shares_percent: Mapping[TargetKey, int] | None = None
     ) -> tuple[Lease, ...]:
         """Return the leases that the request asks for at the aware instant *now*, the table's own first.
 
         Args:
-            plan: The table's plan. Its indexes are boosted with the table's writes, as each write may also write to
-                them.
+            plan: The table's plan. Its indexes are boosted with the table's writes.
             owner: The caller, as AWS authenticated it.
             now: The present.
             shares_percent: Each index's share of the table's consumed write units, in percent. By default 100 each.
@@ -301,6 +305,28 @@ def _capacity_units(size: Size, target: Target) -> int:
 
 def _known(plan: Plan) -> str:
     return ", ".join(target.label for target in plan.targets())
+
+
+# An update that moves an item within an index deletes and writes its entry, so an index consumes at most twice the
+# table's writes.
+_MOST_PERCENT = 200
+# Fewer writes than this do not predict the writes of a load.
+_FEWEST_UNITS = 1_000
+
+
+def index_shares_percent(consumed_units: Mapping[TargetKey, int]) -> dict[TargetKey, int]:
+    """Return each index's share of its table's consumed write units, in percent, rounded up.
+
+    *consumed_units* are sums over the same hours, by target. The share is unknown if the table consumed too little, or
+    there are no datapoints. It is then 100, as an item has at most one entry in each index.
+    """
+    table = consumed_units.get((None, Dimension.WRITE), 0)
+    shares: dict[TargetKey, int] = {}
+    for (index, dimension), units in consumed_units.items():
+        if index is not None and dimension is Dimension.WRITE:
+            known = table >= _FEWEST_UNITS
+            shares[index, dimension] = min(-(-units * 100 // table), _MOST_PERCENT) if known else 100
+    return shares
 
 
 # An assumed role, followed by the session's name, which the caller chooses itself

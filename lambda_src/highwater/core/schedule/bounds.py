@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import TypeAlias
 
 from highwater.core.plan.plan import Target, TargetWindow
 from highwater.core.plan.windows import is_open, openings
@@ -21,6 +22,10 @@ class Bounds:
 
     min: int
     max: int
+
+
+# Bounds over a time: first its start with its bounds, then each change
+Timeline: TypeAlias = tuple[tuple[datetime, Bounds], ...]
 
 
 def bounds_with(target: Target, open_windows: tuple[TargetWindow, ...]) -> Bounds:
@@ -76,14 +81,14 @@ def baseline(target: Target, at: datetime) -> int:
     return bounds_at(target, at).min
 
 
-def timeline(target: Target, start: datetime, end: datetime) -> tuple[tuple[datetime, Bounds], ...]:
+def timeline(target: Target, start: datetime, end: datetime) -> Timeline:
     """Return the bounds over [*start*, *end*): first *start* with its bounds, then each change; instants in UTC."""
     # without the index name, so that indexes that follow their table share its cache entry
     return _timeline(replace(target, index=None), aware(start), aware(end))
 
 
 @lru_cache(maxsize=1024)
-def _timeline(target: Target, start: datetime, end: datetime) -> tuple[tuple[datetime, Bounds], ...]:
+def _timeline(target: Target, start: datetime, end: datetime) -> Timeline:
     edges: dict[datetime, list[tuple[int, int]]] = {}
     # with a long lead, one opening of a window may overlap the next, so open windows are counted
     counts = [0] * len(target.windows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -17,67 +17,32 @@ from highwater.aws.coordinator_table import (
 )
 from highwater.aws.region import AwsRegion
 from highwater.calls.attempts import LOST_WRITE
-from highwater.core.boosts import BoostCap, BoostRequest, Caller, Grant, Lease, LeaseError, find_cap, grant
+from highwater.core.boosts import BoostCap, BoostRequest, Caller, Grant, Lease, LeaseError, find_cap
 from highwater.core.boosts.lease import LONGEST_LEASE, described_lease
 from highwater.core.boosts.request import read_member
 from highwater.core.errors import did_you_mean
-from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS, billed_hours
-from highwater.core.plan.plan import TargetKey
-from highwater.core.prices import find_prices
+from highwater.core.limits import billed_hours
 from highwater.core.scaler import ScaledPlan
-from highwater.core.units import Units
 from highwater.handlers.coordinator import refusals
-from highwater.handlers.coordinator.call import Call
 from highwater.handlers.coordinator.state import KeptTables, TableState
 from highwater.handlers.scaler.gather import RunOutcome
 
-
-def grant_of(
-    asked: Lease,
-    known: TableLeases,
-    cap: BoostCap,
-    state: TableState,
-    *,
-    boost: Iterable[Lease] = (),
-    own_units: int = 0,
-) -> Grant:
-    """Return the grant of a lease, given the known leases.
-
-    *boost* are the leases of its boost, if they are not known; *own_units* of the demand are of the boost itself.
-    """
-    boost = boost or known.of(asked.owner, asked.id)
-    return grant(
-        asked,
-        state.target(asked.key),
-        known.leases,
-        demand_units=max(state.demand(asked.key, known) - own_units, 0),
-        quota_units=state.scaled.plan.table_quota_units,
-        cap_units=cap.of_lease(asked, boost),
-    )
-
-
-def grant_of_known(lease: Lease, known: TableLeases, cap: BoostCap, state: TableState) -> Grant:
-    """Return the earlier grant of a lease whose request arrives again, with the limits as they are now."""
-    if lease.asked is None:
-        return Grant(lease, lease.units)
-    asked = replace(lease, units=lease.asked, asked=None)
-    return Grant(asked, lease.units, grant_of(asked, known, cap, state).limits)
-
-
-def check_room(more: Lease, known: TableLeases, cap: BoostCap, state: TableState) -> None:
-    """Raise `RefusedError` if a lease cannot be extended: other leases are booked, or the caller's cap was lowered."""
-    # the scaler may have seen the traffic of the boost's own job meanwhile, which is no reason to end it
-    found = grant_of(more, known, cap, state, own_units=0 if more.is_total else more.units)
-    if not found.is_whole:
-        why = "; ".join(sentence for _, sentence in found.limits)
-        raise refusals.no_room_to_renew(more.label, more.id, why)
-
-
 Answer = dict[str, Any]
-# the least throughput that any table supports without adding partitions
-_PARTITION = Units(PARTITION_READ_UNITS, PARTITION_WRITE_UNITS)
-# AWS does not document how long adding partitions takes; docs/decisions/0009 has what is known.
-_GROWTH = "DynamoDB adds partitions first, which takes minutes; a high-water mark in the plan has them added before"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call.
+
+    Attributes:
+        caller: The identity that sent it.
+        action: The requested action: `begin`, `renew`, `release`, `status`, `list`, `log` or `pulse`.
+        document: The other members of the request.
+    """
+
+    caller: Caller
+    action: str
+    document: dict[str, Any]
 
 
 def outcome_of(grants: Sequence[Grant]) -> str:
@@ -85,56 +50,6 @@ def outcome_of(grants: Sequence[Grant]) -> str:
     if not any(each.units for each in grants):
         return "refused"
     return "whole" if all(each.is_whole for each in grants) else "part"
-
-
-def grant_documents(grants: Iterable[Grant], state: TableState, region: str) -> list[dict[str, Any]]:
-    """Return the grant of each target of a request, with its limits and the price of an hour in US dollars."""
-    prices = find_prices(region, is_infrequent_access=state.described.is_infrequent_access)
-    found = []
-    for each in grants:
-        usd = None if prices is None else float(prices.provisioned(each.units, each.asked.dimension))
-        found.append(
-            described_lease(each.asked)
-            | {
-                "asked": each.asked.units,
-                "units": each.units,
-                "limits": [{"code": str(code), "sentence": sentence} for code, sentence in each.limits],
-                "usd_per_hour": usd,
-            }
-        )
-    return found
-
-
-def notes_on(keys: Iterable[TargetKey], known: TableLeases, state: TableState, at: datetime | None = None) -> list[str]:
-    """Return remarks on the targets of a boost: partitions to add first, failed auto scaling, or suspended scaling.
-
-    *at* is the time for which the floor is judged, by default now.
-    """
-    notes = []
-    for key in keys:
-        label, wanted = state.target(key).label, state.wanted(key, known, at)
-        mark = state.described.marks.get(key[0])
-        if mark is not None and wanted > max(mark.of(key[1]), _PARTITION.of(key[1])):
-            notes.append(f"{label}: {wanted:,} units/s is above the high-water mark of {mark.of(key[1]):,}; {_GROWTH}")
-        if key in state.failures:
-            notes.append(f"{label}: {state.failures[key]}")
-        if state.is_paused(key):
-            notes.append(f"{label}: scaling is suspended, so no floor is set; highwater resume {state.scaled.table}")
-    return notes
-
-
-def target_documents(keys: Iterable[TargetKey], known: TableLeases, state: TableState) -> list[dict[str, Any]]:
-    """Return the state of each target: wanted floor, present floor and capacity, in units per second."""
-    return [
-        {
-            "target": state.target(key).label,
-            "wanted": state.wanted(key, known),
-            "floor": state.floor(key),
-            "provisioned": state.provisioned(key),
-            "is_ready": state.is_ready(key, known),
-        }
-        for key in keys
-    ]
 
 
 # The pulses of a fleet run one turn of a table in this time: more would see the same.
@@ -218,7 +133,7 @@ class Coordinator:
         request = BoostRequest.from_document(document)
         cap = self._cap(caller, request.table, to_boost=True)
         state = self._look(request.table, is_anew=True)
-        shares = self.tables.shares(request, state, self.region_of(state.scaled.region))
+        shares = self.tables.shares(state, self.region_of(state.scaled.region)) if request.boosts_indexes else None
         asked = request.leases(state.scaled.plan, caller.name, state.now, shares)
         for lease in asked:
             state.check_can_be_boosted(lease.key)
@@ -232,14 +147,14 @@ class Coordinator:
             "start": grants[0].asked.start.isoformat(),
             "end": grants[0].asked.end.isoformat(),
             "billed_hours": billed_hours(grants[0].asked.start, grants[0].asked.end),
-            "targets": grant_documents(grants, state, state.scaled.region or self.region_name),
+            "targets": state.grant_documents(grants, state.scaled.region or self.region_name),
         }
         self._tell_of_begin(request, answer | {"session": caller.session}, state, is_new=is_new)
         notes = []
         if granted:
             keys = [lease.key for lease in granted]
             begins = max(state.now, granted[0].start)
-            notes = notes_on(keys, self.leases.read(request.table), state, begins)
+            notes = state.notes_on(keys, self.leases.read(request.table), begins)
             if any(lease.is_live(state.now) for lease in granted):
                 notes += self._set_floors(request.table, is_due=is_new)
         return answer | {"notes": notes}
@@ -270,10 +185,10 @@ class Coordinator:
             if known.of(caller.name, request.id):
                 own = {lease.key: lease for lease in self._own(known, request.id, caller, state)}
                 earlier = [
-                    grant_of_known(own[key], known, cap, state) if key in own else Grant(each, 0) for key, each in keyed
+                    state.grant_of_known(own[key], known, cap) if key in own else Grant(each, 0) for key, each in keyed
                 ]
                 return (earlier, False), None
-            grants = [grant_of(each, known, cap, state, boost=asked) for each in asked]
+            grants = [state.grant(each, known, cap, boost=asked) for each in asked]
             if request.is_all_or_nothing and not all(each.is_whole for each in grants):
                 grants = [Grant(each.asked, 0, each.limits) for each in grants]
             new = [each.lease for each in grants if each.lease is not None]
@@ -300,7 +215,7 @@ class Coordinator:
         def renewed(lease: Lease, known: TableLeases) -> Lease:
             new = lease.renewed(end)
             if new.end > lease.end and state.has_target(lease.key):
-                check_room(replace(lease, start=lease.end, end=new.end), known, cap, state)
+                state.check_room(replace(lease, start=lease.end, end=new.end), known, cap)
             return new
 
         own = self._change(table, id, caller, state, renewed)
@@ -401,14 +316,14 @@ class Coordinator:
         own = self._own(known, id, caller, state)
         keys = [lease.key for lease in own if state.has_target(lease.key)]
         is_live = any(lease.is_live(state.now) for lease in own)
-        targets = target_documents(keys, known, state)
+        targets = state.target_documents(keys, known)
         return {
             "id": id,
             "table": table,
             "now": state.now.isoformat(),
             "is_ready": is_live and all(target["is_ready"] for target in targets),
             "targets": targets,
-            "notes": notes_on(keys, known, state),
+            "notes": state.notes_on(keys, known),
         }
 
     def _list(self, caller: Caller, document: Answer) -> Answer:

@@ -1,7 +1,9 @@
-"""The function of a `BoostCoordinator`: serves requests and events for boosts; other events go to the scaler."""
+"""The function of a `BoostCoordinator`: reads signed requests and events for boosts; other events go to the scaler."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import os
 import time
@@ -15,17 +17,12 @@ from aws_lambda_powertools import Logger
 from highwater.aws import parameters
 from highwater.aws.coordinator_table import LeaseTable
 from highwater.aws.parameters import read_boost_caps
-from highwater.core.boosts import BoostCap
+from highwater.core.boosts import BoostCap, Caller
+from highwater.core.documents import read_document
+from highwater.core.pulses import PULSE_SOURCE, pulse_detail_type
 from highwater.core.scaler.metrics import ScalerMetric
-from highwater.handlers.coordinator.call import (
-    is_boost_event,
-    is_pulse_event,
-    is_request,
-    read_boost_event,
-    read_pulse_event,
-    read_request,
-)
-from highwater.handlers.coordinator.coordinator import Coordinator
+from highwater.handlers.coordinator import refusals
+from highwater.handlers.coordinator.coordinator import Call, Coordinator
 from highwater.handlers.coordinator.refusals import RefusedError
 from highwater.handlers.coordinator.state import Cache, KeptTables
 from highwater.handlers.scaler import handler as scaler
@@ -35,8 +32,8 @@ logger = Logger(log_uncaught_exceptions=False)
 # requests at once would exceed the rate at which parameters may be read.
 _CAPS_KEPT_SECONDS = 30
 _OVER, _UNAVAILABLE = 410, 500
-# An older version made a schedule for each boost; during the deploy that deletes them, they may still run the function.
-_OLD_SCHEDULE = "boosts"
+DETAIL_TYPE = "Highwater Boost"
+_LONGEST_BODY = 10_000
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -48,8 +45,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         RefusedError: An event cannot be served now; Lambda retries it.
         Exception: An event failed; an event of the scaler raises the scaler's errors.
     """
-    if event.get("highwater") == _OLD_SCHEDULE:
-        return {}
     if is_pulse_event(event):
         return _help(event, context)
     if not is_request(event) and not is_boost_event(event):
@@ -74,6 +69,92 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         if is_boost_event(event):
             raise
         return _answer(500, {"error": f"the coordinator failed, its log says why: {type(error).__name__}"})
+
+
+def is_request(event: dict[str, Any]) -> bool:
+    """Whether the event is a request to the function's URL."""
+    return "requestContext" in event
+
+
+def is_pulse_event(event: dict[str, Any]) -> bool:
+    """Whether the event is from EventBridge and asks for help for a table whose fleet pulses."""
+    return event.get("source") == PULSE_SOURCE
+
+
+def read_pulse_event(event: dict[str, Any]) -> str:
+    """Return the table of an event that asks for help; raises `RefusedError` for an invalid one.
+
+    IAM decides by the detail type who may put events for which table, so the two have to agree.
+    """
+    table = _member(event, "detail", "table")
+    if not isinstance(table, str) or not table or event.get("detail-type") != pulse_detail_type(table):
+        raise refusals.other_detail_type(str(event.get("detail-type"))[:60], table)
+    return table
+
+
+def is_boost_event(event: dict[str, Any]) -> bool:
+    """Whether the event is from EventBridge and requests a boost."""
+    return event.get("detail-type") == DETAIL_TYPE
+
+
+def read_request(event: dict[str, Any]) -> Call:
+    """Parse a request to the URL; raises `RefusedError` for one without an identity or with an invalid body.
+
+    The caller is the one that Lambda authenticated (AWS Lambda Developer Guide, "Invoking Lambda function URLs",
+    request payload, `authorizer.iam`, read 2026-11). An identity in the request's body is ignored.
+    """
+    identity = _member(event, "requestContext", "authorizer", "iam", "userArn")
+    caller = Caller.of_arn(identity) if isinstance(identity, str) else None
+    if caller is None:
+        raise refusals.no_identity(identity)
+    method = _member(event, "requestContext", "http", "method")
+    if method != "POST":
+        raise refusals.other_method(method)
+    return _call(caller, _body(event))
+
+
+def read_boost_event(event: dict[str, Any]) -> Call:
+    """Parse an event of EventBridge; raises `RefusedError` for an invalid one.
+
+    The caller is the event's source: the rule passes only granted sources, and IAM decides which identities may put
+    events with them. If the detail has no id, the boost gets the event's id, which is the same when an event is
+    delivered twice. Its lease lasts from the event's time: one that comes late, from a dead-letter queue or an archive,
+    gets what is left.
+    """
+    detail = event.get("detail")
+    if not isinstance(detail, dict):
+        raise refusals.no_json("boost: detail is no JSON object")
+    return _call(
+        Caller.of_events(str(event.get("source"))), {"id": str(event.get("id")), **detail, "sent": event.get("time")}
+    )
+
+
+def _member(document: Any, *path: str) -> Any:
+    """Return a member of a document, `None` where there is none."""
+    for name in path:
+        document = document.get(name) if isinstance(document, dict) else None
+    return document
+
+
+def _body(event: dict[str, Any]) -> Any:
+    text = event.get("body") or ""
+    if not isinstance(text, str):
+        raise refusals.no_json()
+    if len(text) > _LONGEST_BODY:
+        raise refusals.body_too_long(len(text), _LONGEST_BODY)
+    try:
+        if event.get("isBase64Encoded"):
+            text = base64.b64decode(text, validate=True).decode()
+        return read_document(text)
+    except (ValueError, binascii.Error):
+        raise refusals.no_json() from None
+
+
+def _call(caller: Caller, document: Any) -> Call:
+    if not isinstance(document, dict):
+        raise refusals.no_json("the body is no JSON object")
+    action = document.get("do", "begin")
+    return Call(caller, str(action), {name: value for name, value in document.items() if name != "do"})
 
 
 def _help(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What the coordinator refuses: each refusal with the status of the answer and its words.
 
 A request that makes no sense is refused in the words of `core/boosts/request.py`, and a boost that is granted in part
-has its reasons from `core/boosts/answers.py`.
+has its reasons from `core/boosts/lease.py`.
 """
 
 from __future__ import annotations

@@ -1,24 +1,28 @@
-"""The state of a table that may be boosted: its plan, its targets and its capacity; read once for many polls."""
+"""The state of a table that may be boosted: its plan, targets and capacity, and what it can grant and say of boosts."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from highwater.aws.autoscaling import RegisteredTargets
 from highwater.aws.coordinator_table import TableLeases
 from highwater.aws.parameters import ScaledPlans
 from highwater.aws.region import AwsRegion
 from highwater.aws.tables import DescribedTable, TableBusyError, TableNotFoundError, TableRefusedError
-from highwater.core.boosts import BoostRequest, boosted_floor, boosts_at, index_shares_percent
+from highwater.core.boosts import BoostCap, Grant, Lease, boosted_floor, boosts_at, grant, index_shares_percent
+from highwater.core.boosts.lease import LONGEST_LEASE, described_lease
+from highwater.core.boosts.request import FURTHEST
+from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Target, TargetKey
+from highwater.core.prices import find_prices
 from highwater.core.scaler import Mode, ScaledPlan
-from highwater.core.schedule.bounds import Bounds, bounds_at
-from highwater.core.units import Dimension
+from highwater.core.schedule.bounds import Bounds, Timeline, bounds_at, timeline
+from highwater.core.units import Dimension, Units
 from highwater.handlers.coordinator import refusals
 
 T = TypeVar("T")
@@ -106,20 +110,24 @@ class KeptTables:
             scaled.label, _ANEW_SECONDS, lambda: TableState.read(scaled, region).with_failures(region)
         )
 
-    def shares(self, request: BoostRequest, state: TableState, region: AwsRegion) -> dict[TargetKey, int] | None:
+    def shares(self, state: TableState, region: AwsRegion) -> dict[TargetKey, int] | None:
         """Return `TableState.index_shares`, read again after a minute."""
-        if request.index is not None:
-            return None
         return self._shares.get(
-            request.table,
+            state.scaled.label,
             _SHARES_SECONDS,
-            lambda: state.index_shares(request, region),
+            lambda: state.index_shares(region),
             lambda found: found is not None,
         )
 
 
 # The time over which the writes of a table and its indexes are compared
 _SHARES_MINUTES = 24 * 60
+# the least throughput that any table supports without adding partitions
+_PARTITION: Final = Units(PARTITION_READ_UNITS, PARTITION_WRITE_UNITS)
+# AWS does not document how long adding partitions takes; docs/decisions/0009 has what is known.
+_GROWTH: Final = (
+    "DynamoDB adds partitions first, which takes minutes; a high-water mark in the plan has them added before"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,14 +245,14 @@ class TableState:
         has_floor = floor is None or floor >= wanted
         return has_floor and self.provisioned(key) >= wanted and self.described.is_active
 
-    def index_shares(self, request: BoostRequest, region: AwsRegion) -> dict[TargetKey, int] | None:
+    def index_shares(self, region: AwsRegion) -> dict[TargetKey, int] | None:
         """Return each index's share of the table's consumed write units in the last day, in percent.
 
-        `None` if the request does not need shares, or CloudWatch does not answer: each index is then boosted like its
-        table, which is enough for any load.
+        `None` if the table has no indexes, or CloudWatch does not answer: each index is then boosted like its table,
+        which is enough for any load.
         """
         indexes = [index for index, *_ in self.scaled.plan.resources() if index is not None]
-        if request.index is not None or Dimension.WRITE not in request.sizes or not indexes:
+        if not indexes:
             return None
         names = {
             (index, Dimension.WRITE): TargetName(self.scaled.table, index, Dimension.WRITE)
@@ -257,3 +265,94 @@ class TableState:
         return index_shares_percent(
             {key: sum(units or 0 for units in consumed[name].consumed_units) for key, name in names.items()}
         )
+
+    def planned(self, key: TargetKey) -> Timeline:
+        """Return what the plan asks for of a target while any lease may last that is live now or can be booked now."""
+        return timeline(self.target(key), self.now - LONGEST_LEASE, self.now + FURTHEST + LONGEST_LEASE)
+
+    def grant(
+        self,
+        asked: Lease,
+        known: TableLeases,
+        cap: BoostCap,
+        *,
+        boost: Iterable[Lease] = (),
+        own_units: int = 0,
+    ) -> Grant:
+        """Return the grant of a lease, given the known leases.
+
+        *boost* are the leases of its boost, if they are not known; *own_units* of the demand are of the boost itself.
+        """
+        boost = boost or known.of(asked.owner, asked.id)
+        return grant(
+            asked,
+            self.planned(asked.key),
+            known.leases,
+            max_with_boosts=self.target(asked.key).capacity.max_with_boosts,
+            demand_units=max(self.demand(asked.key, known) - own_units, 0),
+            quota_units=self.scaled.plan.table_quota_units,
+            cap_units=cap.of_lease(asked, boost),
+        )
+
+    def grant_of_known(self, lease: Lease, known: TableLeases, cap: BoostCap) -> Grant:
+        """Return the earlier grant of a lease whose request arrives again, with the limits as they are now."""
+        if lease.asked is None:
+            return Grant(lease, lease.units)
+        asked = replace(lease, units=lease.asked, asked=None)
+        return Grant(asked, lease.units, self.grant(asked, known, cap).limits)
+
+    def check_room(self, more: Lease, known: TableLeases, cap: BoostCap) -> None:
+        """Raise `RefusedError` if a lease cannot be extended: others are booked, or the caller's cap was lowered."""
+        # the scaler may have seen the traffic of the boost's own job meanwhile, which is no reason to end it
+        found = self.grant(more, known, cap, own_units=0 if more.is_total else more.units)
+        if not found.is_whole:
+            why = "; ".join(sentence for _, sentence in found.limits)
+            raise refusals.no_room_to_renew(more.label, more.id, why)
+
+    def grant_documents(self, grants: Iterable[Grant], region: str) -> list[dict[str, Any]]:
+        """Return the grant of each target of a request, with its limits and the price of an hour in US dollars."""
+        prices = find_prices(region, is_infrequent_access=self.described.is_infrequent_access)
+        found = []
+        for each in grants:
+            usd = None if prices is None else float(prices.provisioned(each.units, each.asked.dimension))
+            found.append(
+                described_lease(each.asked)
+                | {
+                    "asked": each.asked.units,
+                    "units": each.units,
+                    "limits": [{"code": str(code), "sentence": sentence} for code, sentence in each.limits],
+                    "usd_per_hour": usd,
+                }
+            )
+        return found
+
+    def notes_on(self, keys: Iterable[TargetKey], known: TableLeases, at: datetime | None = None) -> list[str]:
+        """Return remarks on the targets of a boost: partitions to add first, failed or suspended auto scaling.
+
+        *at* is the time for which the floor is judged, by default now.
+        """
+        notes = []
+        for key in keys:
+            label, wanted = self.target(key).label, self.wanted(key, known, at)
+            mark = self.described.marks.get(key[0])
+            warm = None if mark is None else mark.of(key[1])
+            if warm is not None and wanted > max(warm, _PARTITION.of(key[1])):
+                notes.append(f"{label}: {wanted:,} units/s is above the high-water mark of {warm:,}; {_GROWTH}")
+            if key in self.failures:
+                notes.append(f"{label}: {self.failures[key]}")
+            if self.is_paused(key):
+                notes.append(f"{label}: scaling is suspended, so no floor is set; highwater resume {self.scaled.table}")
+        return notes
+
+    def target_documents(self, keys: Iterable[TargetKey], known: TableLeases) -> list[dict[str, Any]]:
+        """Return the state of each target: wanted floor, present floor and capacity, in units per second."""
+        return [
+            {
+                "target": self.target(key).label,
+                "wanted": self.wanted(key, known),
+                "floor": self.floor(key),
+                "provisioned": self.provisioned(key),
+                "is_ready": self.is_ready(key, known),
+            }
+            for key in keys
+        ]
