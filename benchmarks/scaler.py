@@ -144,7 +144,7 @@ class _Stubbed(AwsRegion):
 
     def __init__(self, stub: Stub) -> None:
         super().__init__()
-        for client in (self.clients.dynamodb, self.clients.autoscaling, self.clients.cloudwatch, self.ssm):
+        for client in (self.dynamodb, self.autoscaling, self.cloudwatch, self.ssm):
             stub.serve(client)
 
 

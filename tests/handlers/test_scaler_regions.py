@@ -104,8 +104,8 @@ def _deleted(stage: Stage) -> tuple[bool, str, list[Any]]:
     answer, invoked = _served(
         "Delete",
         {"TableName": "orders", "Plan": PLAN.to_json(), "Scaler": "arn:of:the:scaler", "Region": DUBLIN},
-        dynamodb=lambda region: stage.region_of(region).clients.dynamodb,
-        autoscaling=lambda region: stage.region_of(region).clients.autoscaling,
+        dynamodb=lambda region: stage.region_of(region).dynamodb,
+        autoscaling=lambda region: stage.region_of(region).autoscaling,
     )
     return answer.ok, answer.reason, invoked
 

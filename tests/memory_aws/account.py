@@ -7,12 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from typing import Any, cast
+from typing import Any
 
-from highwater.aws import tags as tagged
 from highwater.aws.cloudwatch import DatapointRate
-from highwater.aws.parameters import ScaledPlans
-from highwater.aws.region import AwsRegion, Clients
+from highwater.aws.region import AwsRegion
 from highwater.core import Bounds, Plan
 from highwater.core.names import TargetName
 from highwater.handlers.deploy.handler import Deployment
@@ -48,20 +46,18 @@ class Role:
 
 
 class MemoryRegion(AwsRegion):
-    """The scaler's own adapter of a region, over clients in memory."""
+    """The scaler's own region, with clients in memory."""
 
     def __init__(self, account: Account, allowed: Allowed, name: str | None, wrap: Callable[[Any], Any]) -> None:
-        made = (account.tables_client(allowed), account.targets_client(allowed), Metrics(account, allowed))
-        rate = DatapointRate(clock=lambda: 0.0, sleep=lambda _: None)
-        super().__init__(name, Clients(*(cast(Any, wrap(client)) for client in made)), rate)
+        super().__init__(
+            name,
+            dynamodb=wrap(account.tables_client(allowed)),
+            autoscaling=wrap(account.targets_client(allowed)),
+            cloudwatch=wrap(Metrics(account, allowed)),
+            rate=DatapointRate(clock=lambda: 0.0, sleep=lambda _: None),
+        )
         self.ssm = wrap(Parameters(account, allowed))
-        self._tagging = wrap(Tagging(account))
-
-    def read_tagged_plans(self) -> ScaledPlans:
-        return tagged.read_tagged_plans(self._tagging, self.name)
-
-    def read_tagged_scalers(self) -> tuple[str, ...]:
-        return tagged.read_tagged_scalers(self._tagging)
+        self.tagging = wrap(Tagging(account))
 
 
 @dataclass

@@ -119,10 +119,19 @@ def metrics_per_call(minutes: int) -> int:
 
 
 def read_consumption(
-    cloudwatch: CloudWatchClient, names: Iterable[TargetName], minutes: int, now: datetime
+    cloudwatch: CloudWatchClient,
+    names: Iterable[TargetName],
+    minutes: int,
+    now: datetime,
+    rate: DatapointRate | None = None,
 ) -> dict[TargetName, Observation]:
-    """Read the units that each target consumed in the last whole *minutes* before *now*; one metric per target."""
+    """Read the units that each target consumed in the last whole *minutes* before *now*; one metric per target.
+
+    With the *rate* of the client's region, it waits if too many datapoints were requested in the last seconds.
+    """
     targets = list(names)
+    if rate is not None:
+        rate.wait_for(len(targets) * minutes)
     series = _read_metrics(cloudwatch, [_Query(name, *_CONSUMED) for name in targets], minutes, now)
     newest = _newest(now)
     return {name: Observation.of(newest, series[_Query(name, *_CONSUMED)]) for name in targets}
@@ -157,15 +166,18 @@ def with_past(
     seen: Mapping[TargetName, Observation],
     targets: Mapping[TargetName, Target],
     now: datetime,
+    rate: DatapointRate | None = None,
 ) -> dict[TargetName, Observation]:
     """Return the observations *seen* with the burst and the regret that the last day justifies.
 
     Two metrics are read for each, and its consumption again if the observation has less than a day. Burst is learned
     from as many minutes as the observation has. A target whose provisioned capacity CloudWatch does not have is
-    believed to have 60 seconds.
+    believed to have 60 seconds. *rate* is as for `read_consumption`.
     """
     shorter = [_Query(name, *_CONSUMED) for name, each in seen.items() if len(each.consumed_units) < MINUTES_PER_DAY]
     queries = [_Query(name, *metric) for name in seen for metric in (_THROTTLED, _PROVISIONED)]
+    if rate is not None:
+        rate.wait_for((len(shorter) + len(queries)) * MINUTES_PER_DAY)
     series = _read_metrics(cloudwatch, [*shorter, *queries], MINUTES_PER_DAY, now)
     first = _newest(now) - MINUTES_PER_DAY + 1
     observed = {}

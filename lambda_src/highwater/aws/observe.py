@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from highwater.aws.autoscaling import RegisteredTargets
+from highwater.aws.cloudwatch import with_past, with_throttles
 from highwater.aws.coordinator_table import (
     LeasesUnavailableError,
     LeaseTable,
@@ -71,7 +72,7 @@ def observe_table(
     Reads its boosts, the pulses of its fleet, and throttles of those targets that may have throttled.
 
     Args:
-        region: The adapter of the table's region.
+        region: The clients of the table's region.
         scaled: The table's plan.
         described: The answer of DescribeTable.
         names: The targets to review, by their names in Application Auto Scaling.
@@ -94,7 +95,7 @@ def observe_table(
     throttles = _read_metrics(
         "throttles",
         throttling,
-        lambda: region.with_throttles(throttling, THROTTLE_MINUTES, clock.now),
+        lambda: with_throttles(region.cloudwatch, throttling, THROTTLE_MINUTES, clock.now),
         scaled,
         problems,
     )
@@ -107,7 +108,13 @@ def observe_table(
         for name, target in names.items()
         if scaled.mode.follows_demand and needs_past(observed[name], has_pulses=target.key in pulses)
     }
-    past = _read_metrics("the last day", spiky, lambda: region.with_past(spiky, names, clock.now), scaled, problems)
+    past = _read_metrics(
+        "the last day",
+        spiky,
+        lambda: with_past(region.cloudwatch, spiky, names, clock.now, region.rate),
+        scaled,
+        problems,
+    )
     # where it cannot be read, 60 seconds of burst are believed
     observed |= past or {}
     _note_disagreement(names, pulses, observed, problems)

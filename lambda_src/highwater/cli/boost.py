@@ -31,6 +31,7 @@ from highwater import (
     write_units_for_load,
 )
 from highwater import boost as make_boost
+from highwater.aws.autoscaling import read_targets
 from highwater.aws.coordinator_table import (
     LeasesUnavailableError,
     LeaseTable,
@@ -38,6 +39,7 @@ from highwater.aws.coordinator_table import (
     find_lease_table,
 )
 from highwater.aws.coordinator_table import client as lease_client
+from highwater.aws.parameters import read_plans
 from highwater.aws.region import AwsRegion
 from highwater.cli.options import account_options, as_json_option
 from highwater.core.boosts import Lease, LeaseError
@@ -206,7 +208,7 @@ def _release_by_force(table: str, id: str, region: str | None, *, as_json: bool)
     """End the boosts of all callers with that id; the run of their schedule lowers the floor within a minute."""
     try:
         home = AwsRegion(region)
-        plans = home.read_plans().plans
+        plans = read_plans(home.ssm).plans
         plan = next((plan for plan in plans if plan.label == table and not plan.is_released), None)
         name = None if plan is None else find_lease_table(home.ssm, plan.scaler)
         if plan is None or name is None:
@@ -214,7 +216,7 @@ def _release_by_force(table: str, id: str, region: str | None, *, as_json: bool)
                 LookupError(f"{table}: no coordinator has such a table; highwater status lists the tables")
             )
         # leases end by AWS's time
-        now = home.read_targets([TargetName(plan.table, None, Dimension.WRITE)]).at
+        now = read_targets(home.autoscaling, [TargetName(plan.table, None, Dimension.WRITE)]).at
         owners = _release_all(LeaseTable(name, lease_client(region)), table, id, now)
     except (BotoCoreError, ClientError, LeasesUnavailableError) as error:
         _end_with_finding(error)

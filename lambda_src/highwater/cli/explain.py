@@ -105,7 +105,7 @@ def _seen(table: str | None, region: str | None, *, decides: bool) -> list[Seen]
 
 def _of_table(scaled: ScaledPlan, region: AwsRegion, logs: Any | None, kept: Kept | None) -> list[Seen]:
     """Return what is known of one table; that it cannot be described is one of the things to show."""
-    name = region.clients.dynamodb.meta.region_name
+    name = region.dynamodb.meta.region_name
     try:
         return [replace(each, region=name) for each in read_situations(scaled, region, logs, kept)]
     except TableNotFoundError:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 import click
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 
-from highwater.aws import autoscaling, tables
+from highwater.aws import autoscaling, parameters, tables
 from highwater.aws.autoscaling import RegisteredTargets
-from highwater.aws.region import AwsRegion
+from highwater.aws.parameters import read_plans
 from highwater.aws.tables import DescribedTable, TableBusyError, TableNotFoundError, TableRefusedError
 from highwater.cli.options import NO_REGION, account_options, as_json_option
 from highwater.core.names import TargetName, table_of_label, target_label
@@ -109,7 +109,7 @@ def _refuse_to_move_capacity(label: str, moves: Sequence[str]) -> None:
 
 def _why_no_target(label: str, region: str | None) -> str:
     try:
-        plans = AwsRegion(region).read_plans().plans
+        plans = read_plans(parameters.client(region)).plans
     except (ClientError, BotoCoreError):
         # permission to suspend targets does not include permission to read plans
         plans = ()

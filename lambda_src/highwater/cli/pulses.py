@@ -14,6 +14,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from highwater.aws.autoscaling import read_targets
+from highwater.aws.cloudwatch import read_consumption
 from highwater.aws.coordinator_table import PulsesUnavailableError
 from highwater.aws.observe import PULSE_MINUTES
 from highwater.aws.region import AwsRegion
@@ -191,11 +193,11 @@ def _read(table: str, region: str | None, minutes: int) -> tuple[datetime, list[
             "BoostCoordinator(stack, id, scaler=scaler), grant_pulse, and deploy"
         )
     # the time of AWS, which a local cloud may have moved ahead
-    now = home.read_targets([TargetName(scaled.table, *key) for key in _keys(scaled, {})]).at
+    now = read_targets(home.autoscaling, [TargetName(scaled.table, *key) for key in _keys(scaled, {})]).at
     newest = slot_at(now)
     slots = kept.pulses.read(scaled.label, newest // SLOTS_PER_MINUTE - PULSE_MINUTES, newest)
     names = {key: TargetName(scaled.table, *key) for key in _keys(scaled, slots) if key in slots}
-    seen = home.read_consumption(names.values(), PULSE_MINUTES, now) if names else {}
+    seen = read_consumption(home.cloudwatch, names.values(), PULSE_MINUTES, now, home.rate) if names else {}
     return now, [TargetPulses.of(key, slots[key], seen[name], now, minutes) for key, name in names.items()]
 
 

@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 
-from highwater.aws.autoscaling import RegisteredTargets
+from highwater.aws.autoscaling import RegisteredTargets, read_failures, read_targets
+from highwater.aws.cloudwatch import count_throttles, read_consumption
 from highwater.aws.coordinator_table import (
     LeasesUnavailableError,
     LeaseTable,
@@ -21,9 +22,10 @@ from highwater.aws.coordinator_table import (
 )
 from highwater.aws.logs import LoggedDecision, read_decisions
 from highwater.aws.observe import NOTHING_KEPT, Kept, observe_table
-from highwater.aws.parameters import ScaledPlans
+from highwater.aws.parameters import ScaledPlans, read_plans
 from highwater.aws.region import AwsRegion
-from highwater.aws.tables import DescribedTable
+from highwater.aws.tables import DescribedTable, describe_table
+from highwater.aws.tags import read_tagged_plans
 from highwater.core import Bounds, Target, timeline
 from highwater.core.boosts import Lease
 from highwater.core.boosts.lease import described_lease
@@ -303,9 +305,9 @@ def find_plans(table: str | None, region: AwsRegion) -> list[ScaledPlan]:
     *region* is the region with the plans. Tagged tables of that region are included. A plan that cannot be read is
     named on standard error. Raises `click.ClickException` if there is no plan of *table*.
     """
-    scaled_plans = region.read_plans()
+    scaled_plans = read_plans(region.ssm)
     try:
-        tagged = region.read_tagged_plans()
+        tagged = read_tagged_plans(region.tagging, region.name)
         # labels of tables in the scaler's own region have no region
         own = tuple(replace(plan, region=None) for plan in tagged.plans)
         scaled_plans = scaled_plans.and_others(replace(tagged, plans=own))
@@ -338,7 +340,7 @@ class Coordinators:
                 self._names[scaled.scaler] = find_lease_table(self._home.ssm, scaled.scaler) if scaled.scaler else None
         except ClientError:
             return None
-        name, dynamodb = self._names[scaled.scaler], self._home.clients.dynamodb
+        name, dynamodb = self._names[scaled.scaler], self._home.dynamodb
         return Kept() if name is None else Kept(LeaseTable(name, dynamodb), PulseTable(name, dynamodb))
 
 
@@ -365,7 +367,7 @@ def read_situations(
         TableNotFoundError: The table does not exist.
         TableBusyError, TableRefusedError: It cannot be described.
     """
-    described = region.describe_table(scaled.table)
+    described = describe_table(region.dynamodb, scaled.table)
     if scaled.is_tagged:
         scaled = scaled.with_indexes(index for index in described.capacities if index is not None)
     names = {
@@ -373,7 +375,7 @@ def read_situations(
         for target in scaled_targets(scaled)
         if target.index in described.capacities
     }
-    registered = region.read_targets(names.values())
+    registered = read_targets(region.autoscaling, names.values())
     clock = Clock(int(registered.at.timestamp()) // 60, registered.at)
     unread = _Unread()
     consumed, throttled = _use(scaled, names.values(), region, clock.now, unread)
@@ -431,8 +433,8 @@ def _use(
     """Return the units per second that targets consumed in their newest known minute, and their throttled requests."""
     wanted = list(names)
     try:
-        seen = region.read_consumption(wanted, _USE_MINUTES, now)
-        throttled = region.count_throttles(wanted, THROTTLE_MINUTES, now)
+        seen = read_consumption(region.cloudwatch, wanted, _USE_MINUTES, now, region.rate)
+        throttled = count_throttles(region.cloudwatch, wanted, THROTTLE_MINUTES, now)
     except (ClientError, BotoCoreError) as refused:
         unread.notes.append(f"{scaled.label}: consumption and throttles could not be read from CloudWatch: {refused}")
         return {}, {}
@@ -452,7 +454,7 @@ def _failures(
     floors = {name: bounds.min for name in names if (bounds := registered.of(name)) is not None}
     below = [name for name, floor in floors.items() if described.capacities[name.index].of(name.dimension) < floor]
     try:
-        return region.read_failures(below, registered.at)
+        return read_failures(region.autoscaling, below, registered.at)
     except (ClientError, BotoCoreError) as refused:
         unread.notes.append(f"{scaled.label}: why capacity is below its floor could not be read: {refused}")
         return {}
@@ -476,7 +478,8 @@ def _observe(
 ) -> SeenTable:
     """Return the table's state as input of the scaler's next turn."""
     if scaled.mode.follows_demand:
-        consumed = region.read_consumption(names.values(), minutes_to_observe(scaled, clock), clock.now)
+        minutes = minutes_to_observe(scaled, clock)
+        consumed = read_consumption(region.cloudwatch, names.values(), minutes, clock.now, region.rate)
     else:
         consumed = dict.fromkeys(names.values(), Observation.nothing())
     targets = {name: target for target in scaled_targets(scaled) if (name := names.get(target.key)) is not None}

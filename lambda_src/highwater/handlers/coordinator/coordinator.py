@@ -81,7 +81,7 @@ class Coordinator:
     Attributes:
         scaler: The name under which the plans are in Systems Manager.
         region_name: The function's region, whose prices apply to the region's tables.
-        region_of: Makes a region's adapter; `None` is the function's own region.
+        region_of: Makes a region's clients; `None` is the function's own region.
         tables: A cache of plans and states.
         leases: The table of leases.
         read_caps: Reads the grants.

@@ -8,11 +8,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
-from highwater.aws.autoscaling import RegisteredTargets
+from highwater.aws.autoscaling import RegisteredTargets, read_failures, read_targets
+from highwater.aws.cloudwatch import read_consumption
 from highwater.aws.coordinator_table import TableLeases
-from highwater.aws.parameters import ScaledPlans
+from highwater.aws.parameters import ScaledPlans, read_plans, read_plans_of
 from highwater.aws.region import AwsRegion
-from highwater.aws.tables import DescribedTable, TableBusyError, TableNotFoundError, TableRefusedError
+from highwater.aws.tables import (
+    DescribedTable,
+    TableBusyError,
+    TableNotFoundError,
+    TableRefusedError,
+    describe_table,
+)
 from highwater.core.boosts import BoostCap, Grant, Lease, boosted_floor, boosts_at, grant, index_shares_percent
 from highwater.core.boosts.lease import LONGEST_LEASE, described_lease
 from highwater.core.boosts.request import FURTHEST
@@ -88,7 +95,7 @@ class KeptTables:
         return self._plans.get(
             label,
             _ANEW_SECONDS if is_anew else _PLANS_SECONDS,
-            lambda: home.read_plans_of(scaler, [label]),
+            lambda: read_plans_of(home.ssm, scaler, [label]),
             # by another name, such as that of one of its versions, a parameter is not cached
             lambda found: any(plan.label == label and not plan.is_released for plan in found.plans),
         )
@@ -97,7 +104,7 @@ class KeptTables:
         """Return the labels of the tables of *scaler*, read again after half a minute."""
 
         def read() -> tuple[str, ...]:
-            return tuple(sorted(plan.label for plan in home.read_plans(scaler).plans if not plan.is_released))
+            return tuple(sorted(plan.label for plan in read_plans(home.ssm, scaler).plans if not plan.is_released))
 
         return self._labels.get(scaler, _PLANS_SECONDS, read)
 
@@ -138,19 +145,21 @@ class TableState:
         scaled: Its plan.
         registered: Its targets in Application Auto Scaling, with AWS's time.
         described: The answer of DescribeTable.
+        planned: What the plan asks for of each target, for as long as a lease may last that is live now or booked now.
         failures: Why auto scaling could not raise the capacity of targets to their floors; empty if that was not read.
     """
 
     scaled: ScaledPlan
     registered: RegisteredTargets
     described: DescribedTable
+    planned: Mapping[TargetKey, Timeline]
     failures: Mapping[TargetKey, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, scaled: ScaledPlan, region: AwsRegion) -> TableState:
         """Read a table's state; raises `RefusedError` if the table does not exist or AWS does not answer."""
         try:
-            described = region.describe_table(scaled.table)
+            described = describe_table(region.dynamodb, scaled.table)
         except TableNotFoundError:
             raise refusals.table_gone(scaled.label) from None
         except (TableBusyError, TableRefusedError) as error:
@@ -158,7 +167,10 @@ class TableState:
         if scaled.is_tagged:
             scaled = scaled.with_indexes(index for index in described.capacities if index is not None)
         names = [TargetName(scaled.table, *target.key) for target in scaled.plan.targets()]
-        return cls(scaled, region.read_targets(names), described)
+        registered = read_targets(region.autoscaling, names)
+        first, end = registered.at - LONGEST_LEASE, registered.at + FURTHEST + LONGEST_LEASE
+        planned = {target.key: timeline(target, first, end) for target in scaled.plan.targets()}
+        return cls(scaled, registered, described, planned)
 
     def with_failures(self, region: AwsRegion) -> TableState:
         """Return the state with `failures`, where capacity is below its floor; without, if AWS does not answer."""
@@ -168,7 +180,7 @@ class TableState:
             if self.provisioned(each.key) < (self.floor(each.key) or 0)
         }
         try:
-            found = region.read_failures(below, self.now)
+            found = read_failures(region.autoscaling, below, self.now)
         except Exception:
             return self
         return replace(self, failures={below[name]: why for name, why in found.items()})
@@ -259,16 +271,12 @@ class TableState:
             for index in (None, *indexes)
         }
         try:
-            consumed = region.read_consumption(names.values(), _SHARES_MINUTES, self.now)
+            consumed = read_consumption(region.cloudwatch, names.values(), _SHARES_MINUTES, self.now, region.rate)
         except Exception:
             return None
         return index_shares_percent(
             {key: sum(units or 0 for units in consumed[name].consumed_units) for key, name in names.items()}
         )
-
-    def planned(self, key: TargetKey) -> Timeline:
-        """Return what the plan asks for of a target while any lease may last that is live now or can be booked now."""
-        return timeline(self.target(key), self.now - LONGEST_LEASE, self.now + FURTHEST + LONGEST_LEASE)
 
     def grant(
         self,
@@ -286,7 +294,7 @@ class TableState:
         boost = boost or known.of(asked.owner, asked.id)
         return grant(
             asked,
-            self.planned(asked.key),
+            self.planned[asked.key],
             known.leases,
             max_with_boosts=self.target(asked.key).capacity.max_with_boosts,
             demand_units=max(self.demand(asked.key, known) - own_units, 0),

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
+from highwater.aws.autoscaling import read_targets, set_bounds, set_bounds_patiently
 from highwater.aws.coordinator_table import LeasesUnavailableError, PulsesUnavailableError
 from highwater.aws.observe import NOTHING_KEPT, Kept
 from highwater.aws.region import AwsRegion
-from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableBusyError
+from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableBusyError, set_capacity, translating
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import TargetKey
 from highwater.core.scaler import Decision, LimitCode, Mode, SeenTable, SkipReason, TableReview, TargetReview
@@ -185,7 +187,7 @@ class Application:
         if not self._is_recorded(reviewed.decision.key):
             return
         # another run may have raised the floor since this run read it: of two runs the higher floor must stay
-        found = self.region.read_targets([name])
+        found = read_targets(self.region.autoscaling, [name])
         live = found.of(name)
         if self._has_plan_changed(reviewed.decision, found.at):
             self.outcome.notes.append(f"{name}: a window begins or ends in this minute; the next run sets the floor")
@@ -205,11 +207,11 @@ class Application:
     def _set_bounds(self, reviewed: TargetReview) -> None:
         name = self._name(reviewed.decision)
         try:
-            self.region.set_bounds(name, reviewed.bounds)
+            translating(partial(set_bounds, self.region.autoscaling, name, reviewed.bounds))
         except Exception:
             with suppress(Exception):
                 # only the answer may have been lost
-                if self.region.read_targets([name]).of(name) == reviewed.bounds:
+                if read_targets(self.region.autoscaling, [name]).of(name) == reviewed.bounds:
                     self.settled.add(reviewed.decision.key)
             raise
         self.outcome.count(ScalerMetric.FLOORS_SET)
@@ -229,10 +231,10 @@ class Application:
         A run that ends between the two calls leaves the ceiling low. The next run of the table, in a minute at most,
         sets the bounds of its plan again (docs/decisions/0030).
         """
-        self.region.set_bounds(name, lowered)
+        translating(partial(set_bounds, self.region.autoscaling, name, lowered))
         self.outcome.count(ScalerMetric.CAPACITIES_SET)
         try:
-            self.region.set_bounds_patiently(name, bounds)
+            translating(partial(set_bounds_patiently, self.region.autoscaling, name, bounds))
         except TableBusyError as error:
             self.outcome.notes.append(f"{name}: the ceiling stays at {lowered.max:,} until the next minute: {error}")
             return
@@ -249,7 +251,7 @@ class Application:
             if units.read < present.read or units.write < present.write:
                 self._wait_for_decrease(index)
             try:
-                self.region.set_capacity(scaled.table, index, units)
+                set_capacity(self.region.dynamodb, scaled.table, index, units)
                 self.outcome.count(ScalerMetric.CAPACITIES_SET)
                 self.settled |= {(index, each) for each in Dimension}
             except (DecreaseRefusedError, TableBusyError, OvertakenError) as refused:

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from highwater.aws import tables
-from highwater.aws.autoscaling import RegisteredTargets
-from highwater.aws.cloudwatch import TargetAlarm, metrics_per_call
+from highwater.aws.autoscaling import RegisteredTargets, read_targets
+from highwater.aws.cloudwatch import TargetAlarm, metrics_per_call, read_alarms, read_consumption
 from highwater.aws.region import AwsRegion
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Target
@@ -148,7 +148,7 @@ def gather_region(
     if not due:
         return None
     names = [name for table in due for name in table.names()]
-    registered = region.read_targets(names)
+    registered = read_targets(region.autoscaling, names)
     clock = _clock(event, registered.at, outcome)
     return GatheredRegion(clock, due, registered, alarms, _read_consumption(region, due, clock, outcome))
 
@@ -207,7 +207,7 @@ def _below_ceilings(
     if not ceilings:
         return frozenset()
     try:
-        registered = region.read_targets(ceilings)
+        registered = read_targets(region.autoscaling, ceilings)
     except Exception as error:
         outcome.notes.append(f"ceilings could not be compared with the plans: {type(error).__name__}: {error}")
         return frozenset()
@@ -234,7 +234,7 @@ def _with_live_indexes(region: AwsRegion, scaled: ScaledPlan, event: ScalerEvent
     if event.kind == TICK and event.now is not None and not is_full_tick(scaled.table, _minute(event.now)):
         return scaled
     try:
-        live = region.describe_table(scaled.table)
+        live = tables.describe_table(region.dynamodb, scaled.table)
     except (tables.TableNotFoundError, tables.TableBusyError, tables.TableRefusedError):
         # the same call fails again when the table is read, and then only this table fails
         return scaled
@@ -255,7 +255,7 @@ def _read_alarms(
         # a job waits for the answer; the next tick moves the thresholds
         return {}
     try:
-        return region.read_alarms(names if event.tables else None)
+        return read_alarms(region.cloudwatch, names if event.tables else None)
     except Exception as error:
         outcome.notes.append(f"no alarms could be read: {type(error).__name__}: {error}")
         return {}
@@ -289,7 +289,7 @@ def _read_consumption(
     for minutes, names in _batches(by_minutes):
         try:
             if failed < _MOST_FAILED_READS:
-                found |= region.read_consumption(names, minutes, clock.now)
+                found |= read_consumption(region.cloudwatch, names, minutes, clock.now, region.rate)
                 continue
         except Exception as error:  # without metrics, floors may rise to their plans but never fall
             outcome.notes.append(f"no metrics could be read: {type(error).__name__}: {error}")

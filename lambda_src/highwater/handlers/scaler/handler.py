@@ -103,7 +103,7 @@ class Scaler:
 
     Attributes:
         options: The scaler's options.
-        region_of: Makes a region's adapter; `None` is the scaler's own region.
+        region_of: Makes a region's clients; `None` is the scaler's own region.
         hand_on: Starts another run for an event.
         report: Logs the outcome of a run.
         plan_cache: Plans that earlier runs have read.

@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
+from highwater.aws.cloudwatch import move_threshold
 from highwater.aws.observe import NOTHING_KEPT, Kept, observe_table
-from highwater.aws.parameters import ScaledPlans
+from highwater.aws.parameters import ScaledPlans, read_plans, read_plans_of
 from highwater.aws.region import AwsRegion
-from highwater.aws.tables import TableBusyError
+from highwater.aws.tables import TableBusyError, describe_table, translating
+from highwater.aws.tags import read_tagged_plans, read_tagged_scalers
 from highwater.core.scaler import ScaledPlan, review
 from highwater.core.scaler.attention import is_other_scalers_tick
 from highwater.core.scaler.metrics import ScalerMetric
@@ -48,7 +51,7 @@ class PlanCache:
         if self._plans is not None and not {plan.label for plan in self._plans.plans}.issuperset(boosted):
             is_fresh = False
         if self._plans is None or not is_fresh or len(self._plans.plans) <= self.most_read_always:
-            self._plans = home.read_plans(scaler)
+            self._plans = read_plans(home.ssm, scaler)
             self._read_at = now
         return self._plans
 
@@ -89,7 +92,7 @@ class ScalerRun:
     Attributes:
         event: The event that started it.
         remaining_seconds: Returns how much time the run has left.
-        region_of: Makes a region's adapter; `None` is the scaler's own region, which has the plans.
+        region_of: Makes a region's clients; `None` is the scaler's own region, which has the plans.
         plan_cache: Plans that earlier runs have read.
         options: The scaler's options.
         outcome: The outcome so far.
@@ -140,7 +143,7 @@ class ScalerRun:
     def _read_plans(self, home: AwsRegion, boosted: Sequence[str]) -> ScaledPlans:
         # a run by hand, after a deploy or after a failure needs the newest plans, not cached ones
         if self.event.tables:
-            plans = home.read_plans_of(self.options.name, self.event.tables)
+            plans = read_plans_of(home.ssm, self.options.name, self.event.tables)
         else:
             cache = self.plan_cache if self.event.kind == TICK else PlanCache()
             plans = cache.read(home, self.options.name, self.event.now, boosted)
@@ -148,10 +151,11 @@ class ScalerRun:
         is_complete = bool(self.event.tables) and len(plans.plans) == len(set(self.event.tables))
         if not self.options.sees_tags or is_complete:
             return plans
-        plans = plans.and_others(home.read_tagged_plans())
+        plans = plans.and_others(read_tagged_plans(home.tagging, home.name))
         for name in self.options.regions:
             try:
-                plans = plans.and_others(self.region_of(name).read_tagged_plans())
+                there = self.region_of(name)
+                plans = plans.and_others(read_tagged_plans(there.tagging, there.name))
             except Exception as error:
                 self.outcome.notes.append(f"tags in {name} could not be read: {type(error).__name__}: {error}")
                 self.outcome.count(ScalerMetric.UNREADABLE_PLANS)
@@ -210,7 +214,7 @@ class ScalerRun:
         for name in (None, *options.regions):
             where = "the scaler's region" if name is None else name
             try:
-                functions = set(self.region_of(name).read_tagged_scalers())
+                functions = set(read_tagged_scalers(self.region_of(name).tagging))
             except Exception as error:
                 self.outcome.notes.append(
                     f"other scalers of tagged tables in {where} could not be read: {type(error).__name__}: {error}"
@@ -237,7 +241,7 @@ class ScalerRun:
             if self.remaining_seconds() <= 0 or busy >= _MOST_BUSY or len(refusals) >= _MOST_REFUSALS:
                 break
             try:
-                change.region.move_threshold(change.alarm, change.threshold)
+                translating(partial(move_threshold, change.region.cloudwatch, change.alarm, change.threshold))
                 moved += 1
             except Exception as error:
                 busy += isinstance(error, TableBusyError)
@@ -255,7 +259,7 @@ class ScalerRun:
             raise _OutOfTimeError
         outcome = RunOutcome()
         scaled = due.scaled
-        described = region.describe_table(scaled.table)
+        described = describe_table(region.dynamodb, scaled.table)
         registered, consumed, clock = gathered.registered, gathered.consumed, gathered.clock
         seen = observe_table(region, scaled, described, due.names(), registered, consumed, clock, self.kept, outcome)
         reviewed = review(scaled, seen, clock)
