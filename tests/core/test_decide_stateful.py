@@ -20,7 +20,7 @@ from highwater.core.scaler import (
     in_one_call,
     wanted_units,
 )
-from highwater.core.scaler.stages import MISSING_AFTER
+from highwater.core.scaler.facts import MISSING_AFTER
 from tests.core.examples import examples
 
 _START = datetime(2027, 3, 4, 21, 40, 20, tzinfo=UTC)

@@ -46,8 +46,18 @@ def test_coverage_is_pulses_over_cloudwatch_for_minutes_that_both_have() -> None
     seen = steady(100)
     assert coverage_percent(told(*[1_000] * _SINCE), seen) == 100
     assert coverage_percent(told(*[1_000] * _SINCE, before=430), seen) == 43
-    assert coverage_percent(told(*[1_000] * 3, minutes=0), seen) is None
-    assert coverage_percent(told(*[1_000] * _SINCE), steady(0)) is None
+    assert coverage_percent(told(*[1_000] * 3, minutes=0), seen) == 0
+    assert coverage_percent(told(*[1_000] * _SINCE), steady(0)) == 0
+
+
+def test_fleet_that_was_silent_is_whole_again_once_it_tells() -> None:
+    """It was taken for a fourth of a fleet that asks for four times as much, and so much was bought."""
+    silent_for_eleven_minutes = told(*[1_000] * 6, *[None] * 66, *[1_000] * (18 + _SINCE), minutes=1)
+    assert coverage_percent(silent_for_eleven_minutes, steady(100)) == 100
+    assert decided(pulsed(steady(100), silent_for_eleven_minutes)).granted == 120
+    # the others are still untold: three of four requests
+    a_fourth = told(*[250] * 6, *[None] * 66, *[250] * (18 + _SINCE), minutes=0)
+    assert coverage_percent(a_fourth, steady(100)) == 25
 
 
 def test_surge_that_the_bucket_outlasts_buys_nothing() -> None:

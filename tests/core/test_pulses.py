@@ -37,14 +37,14 @@ def test_series_of_two_lengths_and_amounts_below_zero_are_refused() -> None:
         Slots(7, (1, None), (0, -1))
 
 
-def test_minute_is_the_sum_of_its_six_slots_and_unknown_unless_all_are_here() -> None:
+def test_minute_is_the_sum_of_its_six_slots_and_nothing_unless_all_are_here() -> None:
     found = slots(*range(1, 14), newest=66)
     assert found.first == 54
     assert found.consumed_in(9) == 1 + 2 + 3 + 4 + 5 + 6
     assert found.consumed_in(10) == 7 + 8 + 9 + 10 + 11 + 12
-    assert found.consumed_in(11) is None
-    assert found.consumed_in(8) is None
-    assert slots(*[None] * 6, newest=65).consumed_in(10) is None
+    assert found.consumed_in(11) == 0
+    assert found.consumed_in(8) == 0
+    assert slots(*[None] * 6, newest=65).consumed_in(10) == 0
     assert slots(None, 3, None, None, None, 4, newest=65).consumed_in(10) == 7
 
 

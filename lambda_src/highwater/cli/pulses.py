@@ -84,7 +84,7 @@ class TargetPulses:
         wanted = range(present - minutes + 1, present + 1)
         return cls(
             target_label(*key),
-            coverage_percent(slots, seen),
+            coverage_percent(slots, seen) or None,
             min(now, datetime.fromtimestamp((max(told, default=slots.first) + 1) * SLOT_SECONDS, UTC)),
             tuple(_minute(minute, slots, seen) for minute in wanted),
         )

@@ -71,13 +71,12 @@ class Slots:
         skipped = min(max(slot - self.first, 0), len(self.consumed_units))
         return Slots(self.newest, self.consumed_units[skipped:], self.refused_units[skipped:]) if skipped else self
 
-    def consumed_in(self, minute: int) -> int | None:
-        """Units consumed in a minute since 1970; `None` unless something was told and all its slots are here."""
+    def consumed_in(self, minute: int) -> int:
+        """Units consumed in a minute since 1970; 0 unless all its slots are here."""
         at = minute * SLOTS_PER_MINUTE - self.first
         if at < 0 or at + SLOTS_PER_MINUTE > len(self.consumed_units):
-            return None
-        told = [units for units in self.consumed_units[at : at + SLOTS_PER_MINUTE] if units is not None]
-        return sum(told) if told else None
+            return 0
+        return sum(filter(None, self.consumed_units[at : at + SLOTS_PER_MINUTE]))
 
     def asked_units(self, coverage_percent: int = 100) -> list[int]:
         """Units asked for in each slot, consumed and refused, by a fleet of which so many percent tell.

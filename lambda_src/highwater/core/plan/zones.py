@@ -18,7 +18,8 @@ from zoneinfo import ZoneInfo, available_timezones
 from highwater.core.limits import FIRST_ZONE_YEAR, LAST_ZONE_YEAR
 
 _MINUTE = timedelta(minutes=1)
-MINUTES_PER_DAY = 24 * 60
+MINUTES_PER_HOUR = 60
+MINUTES_PER_DAY = 24 * MINUTES_PER_HOUR
 MINUTES_PER_WEEK = 7 * MINUTES_PER_DAY
 
 

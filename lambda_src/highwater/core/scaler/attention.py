@@ -12,22 +12,19 @@ from typing import Final
 
 from highwater.core.boosts import Lease, boosts_at
 from highwater.core.plan.plan import Target
-from highwater.core.plan.zones import MINUTES_PER_DAY
+from highwater.core.plan.zones import MINUTES_PER_DAY, MINUTES_PER_HOUR
 from highwater.core.scaler.burst import has_spikes
-from highwater.core.scaler.inputs import Clock, Observation, SeenResource
+from highwater.core.scaler.inputs import MINUTE, Clock, Observation, SeenResource
 from highwater.core.scaler.plan import ScaledPlan
-from highwater.core.scaler.settings import JUMP_MINUTES, LOWERED_FROM_MINUTE, Mode
+from highwater.core.scaler.settings import FULL_PERCENT, HOLD_MINUTES, JUMP_MINUTES, LOWERED_FROM_MINUTE, Mode
 from highwater.core.schedule.bounds import has_changed
 
 FULL_TICK_MINUTES: Final = 5
 # A hot key throttles a table that has capacity to spare, so every target's throttles are asked for once in this time.
-THROTTLE_MINUTES: Final = 30
+THROTTLE_MINUTES: Final = HOLD_MINUTES
 # Scalers come and go with deploys only.
-OTHER_SCALERS_MINUTES: Final = 60
-_HOUR_MINUTES: Final = 60
-_ALARM_PERCENT: Final = 97
+OTHER_SCALERS_MINUTES: Final = MINUTES_PER_HOUR
 _COVERED_ALARM_PERCENT: Final = 110
-_MINUTE: Final = timedelta(minutes=1)
 # The newest minutes of a day may have no datapoint yet, so a whole day needs some more.
 _PENDING_MINUTES: Final = 5
 
@@ -38,7 +35,7 @@ def alarm_threshold(capacity_units: int, *, is_covered: bool = False) -> int:
     While the fleet's pulses cover the target (*is_covered*) they ask for help long before, and minutes a little above
     capacity are left to the burst bucket. Then it is 110 %, should the fleet fall silent in a surge.
     """
-    return capacity_units * 60 * (_COVERED_ALARM_PERCENT if is_covered else _ALARM_PERCENT) // 100
+    return capacity_units * 60 * (_COVERED_ALARM_PERCENT if is_covered else FULL_PERCENT) // 100
 
 
 def follows_closely(threshold: int, wanted: int, *, is_in_alarm: bool) -> bool:
@@ -55,7 +52,7 @@ def is_full_tick(table: str, minute: int) -> bool:
 
     Tables spread over five minutes by their names. All are due in the minute of each hour in which capacity is lowered.
     """
-    return (minute + sum(table.encode())) % FULL_TICK_MINUTES == 0 or minute % _HOUR_MINUTES == LOWERED_FROM_MINUTE
+    return (minute + sum(table.encode())) % FULL_TICK_MINUTES == 0 or minute % MINUTES_PER_HOUR == LOWERED_FROM_MINUTE
 
 
 def may_be_lowered(at: datetime) -> bool:
@@ -101,7 +98,7 @@ def due_targets(
     due = [
         target
         for target in targets
-        if is_in_alarm(target) or has_changed(target, at, _MINUTE) or _is_boosted_anew(leases, target, at)
+        if is_in_alarm(target) or has_changed(target, at, MINUTE) or _is_boosted_anew(leases, target, at)
     ]
     if scaled.mode.moves_floors:
         return tuple(due)
@@ -110,7 +107,7 @@ def due_targets(
 
 
 def _is_boosted_anew(leases: Sequence[Lease], target: Target, at: datetime) -> bool:
-    before = boosts_at(leases, target.key, at - _MINUTE)
+    before = boosts_at(leases, target.key, at - MINUTE)
     return bool(leases) and boosts_at(leases, target.key, at) != before
 
 

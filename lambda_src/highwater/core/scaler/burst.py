@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from highwater.core.bucket import BELIEVED_SECONDS, BURST_SECONDS, level_after
+from highwater.core.plan.zones import MINUTES_PER_HOUR
 
 # A drain that went well doubles what is believed.
 _STEP_PERCENT: Final = 200
@@ -19,10 +20,9 @@ _STEP_PERCENT: Final = 200
 CAPACITY_MINUTES: Final = 5
 # Capacity is sized to use this share of the seconds that are believed.
 _USED_PERCENT: Final = 85
-# Demand above the average of this many minutes is a peak for the bucket, not what capacity is for.
-_AVERAGE_MINUTES: Final = 10
-# A spike is over within this time; what lasts longer is demand, and drains are added up no longer.
-_SPIKE_MINUTES: Final = 10
+# A spike is over within this time; what lasts longer is demand. So capacity is for the highest average of as many
+# minutes, what is above that is for the bucket, and drains are added up no longer.
+SPIKE_MINUTES: Final = 10
 # A spike is above this share of the average; below it is noise, and noise is met as demand.
 _SPIKE_PERCENT: Final = 150
 # How long after a spike the next is expected: an hour, and what metrics and ticks are late.
@@ -31,8 +31,6 @@ _NEXT_SPIKE_MINUTES: Final = 75
 _REFILL_PERCENT: Final = 135
 # A drain is over, full bucket or not, after this many minutes within capacity.
 _CALM_MINUTES: Final = 3
-# So long before the newest minute the bucket is assumed to have been full.
-_FILLED_MINUTES: Final = 60
 # A spike is expected to be like so many before it, and up to a tenth more.
 _SPIKES_BEFORE: Final = 3
 _MORE_PERCENT: Final = 110
@@ -71,7 +69,7 @@ class DrainSeries:
             self._above = []
         else:
             above = consumed_units - 60 * capacity_units
-            self._above = [*self._above[1 - _SPIKE_MINUTES :], above]
+            self._above = [*self._above[1 - SPIKE_MINUTES :], above]
             if above > 0 or throttled_units:
                 drain = total = 0
                 for each in reversed(self._above):
@@ -156,7 +154,7 @@ def drains(demand: Sequence[int | None], capacity_units: int) -> list[BucketDrai
 def highest_average(demand: Sequence[int | None]) -> int:
     """Return the highest average of ten minutes in a row, in units per second; of all where there are fewer."""
     values = [each or 0 for each in demand]
-    length = min(_AVERAGE_MINUTES, len(values))
+    length = min(SPIKE_MINUTES, len(values))
     if not length:
         return 0
     total = highest = sum(values[:length])
@@ -208,7 +206,7 @@ def capacity_for_spikes(
     recent = consumed[-_NEXT_SPIKE_MINUTES:]
     if max(filter(None, recent), default=0) <= 60 * base_units:
         return base_units
-    spikes = [spike for spike in drains(recent, base_units) if spike.minutes <= _SPIKE_MINUTES]
+    spikes = [spike for spike in drains(recent, base_units) if spike.minutes <= SPIKE_MINUTES]
     found = drains(consumed, base_units) if times_before and spikes else []
     seconds, units, excess = _used(burst_seconds), base_units, 0
     for spike in spikes:
@@ -286,9 +284,9 @@ def expected_drain(consumed: Sequence[int | None], later: Sequence[int], capacit
     """
     found = drains(consumed, capacity_units)
     if not found:
-        capacity_units = min(capacity_units, highest_average(consumed[-_FILLED_MINUTES:]))
+        capacity_units = min(capacity_units, highest_average(consumed[-MINUTES_PER_HOUR:]))
         found = drains(consumed, capacity_units)
-    newest = consumed[-_SPIKE_MINUTES:]
+    newest = consumed[-SPIKE_MINUTES:]
     taken, _ = _drain_so_far(newest, capacity_units)
     _, now = _drain_so_far((*newest, *later), capacity_units)
     most = _most_of(found[-_SPIKES_BEFORE:], now)
@@ -309,7 +307,7 @@ def is_expected_so_far(
     expected = expected_drain(consumed, later, capacity_units)
     if expected is None:
         return False
-    hour = [units or 0 for units in consumed[-_FILLED_MINUTES:]]
+    hour = [units or 0 for units in consumed[-MINUTES_PER_HOUR:]]
     return expected <= level_after(capacity_units * burst_seconds, capacity_units, hour, 60, burst_seconds)
 
 
@@ -344,7 +342,7 @@ def _last_like(found: Sequence[BucketDrain], highest_units: int, most: int = _SP
 
 
 def _are_spikes(found: Sequence[BucketDrain]) -> bool:
-    return bool(found) and max(drain.minutes for drain in found) <= _SPIKE_MINUTES
+    return bool(found) and max(drain.minutes for drain in found) <= SPIKE_MINUTES
 
 
 def _most_of(found: Sequence[BucketDrain], now: BucketDrain) -> int | None:

@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 from typing import Final, TypeVar
 
 from highwater.core.bucket import level_after, outlasts
+from highwater.core.plan.zones import MINUTES_PER_HOUR
 from highwater.core.pulses import SLOT_SECONDS, SLOTS_PER_MINUTE, Slots, rate_of
+from highwater.core.scaler.burst import SPIKE_MINUTES
 from highwater.core.scaler.demand import demand_by_minute
 from highwater.core.scaler.inputs import Observation
 from highwater.core.scaler.settings import Mode
@@ -21,10 +23,6 @@ COVERAGE_MINUTES: Final = 15
 MOST_TOLD_PERCENT: Final = 150
 # Below this coverage, pulses are too incomplete to size capacity from.
 LEAST_COVERAGE_PERCENT: Final = 25
-# Requests refused so many slots ago count, whatever the bucket should hold.
-_REFUSED_SLOTS: Final = 6
-# A bucket of a minute is full again, or empty, after less than this at any rate that matters.
-_LEVEL_MINUTES: Final = 60
 # From the end of one slot until the capacity is there that is asked for after the next: ten seconds for the slot, about
 # five for pulses and the wake-up, two for UpdateTable, minutes for new partitions (docs/model.md); and one more, as a
 # full bucket keeps nothing of what its first second adds. For auto scaling, 35: its activities last about as long,
@@ -32,10 +30,9 @@ _LEVEL_MINUTES: Final = 60
 HELP_SECONDS: Final = {Mode.FLOOR: 50, Mode.DIRECT: 18}
 HELP_ABOVE_MARK_SECONDS: Final = 310
 
-
-# Noise is measured over so many slots. What is above so many percent of demand counts, and the highest slot is taken to
-# be so many times that above the demand to come: chosen over traces with noise (decision 21).
-_NOISE_SLOTS: Final = 60
+# Noise is measured over as long as a spike takes. What is above so many percent of demand counts, and the highest slot
+# is taken to be so many times that above the demand to come: chosen over traces with noise (decision 21).
+_NOISE_SLOTS: Final = SPIKE_MINUTES * SLOTS_PER_MINUTE
 _CALM_PERCENT, _NOISE_TIMES = 10, 6
 
 
@@ -44,8 +41,8 @@ class FleetDemand:
     """The fleet's last slots, in what they mean for one target.
 
     Attributes:
-        coverage_percent: Pulses over CloudWatch for minutes that both have, from 25 to 100; `None` where pulses cannot
-            be compared, or say less, or where the fleet told nothing in the last minute.
+        coverage_percent: Pulses over CloudWatch for minutes that both have, from 25 to 100; 0 where pulses cannot be
+            compared, or say less, or where the fleet told nothing in the last minute.
         rate: Units per second asked for in the highest of the last slots, less what is noise; at least the average of
             the last minute.
         newest_rate: Units per second asked for in the highest of the last slots, noise included. It is below *rate*
@@ -57,7 +54,7 @@ class FleetDemand:
         burst_seconds: How many seconds of capacity the burst bucket is believed to hold.
     """
 
-    coverage_percent: int | None
+    coverage_percent: int
     rate: int
     newest_rate: int
     level_units: int
@@ -88,15 +85,19 @@ def _minutes_with_slots(series: Sequence[T], newest: int, slots: Slots) -> Itera
     yield from enumerate(series[skipped:], newest + 1 - len(series) + skipped)
 
 
-def coverage_percent(slots: Slots, seen: Observation) -> int | None:
-    """Return what pulses said over what CloudWatch counted, in percent; `None` without minutes that both have."""
+def coverage_percent(slots: Slots, seen: Observation) -> int:
+    """Return what pulses said over what CloudWatch counted, in percent; 0 without minutes that both have.
+
+    Minutes in which the fleet told nothing say that it was silent then, and nothing of how much it tells when it does.
+    """
     told = counted = 0
     known = seen.known_units[-COVERAGE_MINUTES:]
     for minute, units in _minutes_with_slots(known, seen.newest - seen.pending_minutes, slots):
-        if units:
-            told += slots.consumed_in(minute) or 0
+        consumed = slots.consumed_in(minute)
+        if units and consumed:
+            told += consumed
             counted += units
-    return told * 100 // counted if counted else None
+    return told * 100 // max(counted, 1)
 
 
 def disagrees(slots: Slots, seen: Observation) -> bool:
@@ -111,13 +112,13 @@ def disagrees(slots: Slots, seen: Observation) -> bool:
     for minute, (units, asked) in _minutes_with_slots(both, seen.newest - seen.pending_minutes, slots):
         if units is not None:
             at = minute * SLOTS_PER_MINUTE - slots.first
-            told += (slots.consumed_in(minute) or 0) + sum(slots.refused_units[at : at + SLOTS_PER_MINUTE])
+            told += slots.consumed_in(minute) + sum(slots.refused_units[at : at + SLOTS_PER_MINUTE])
             counted += max(asked or 0, 60)
     return told * 100 > counted * MOST_TOLD_PERCENT
 
 
-def fleet_demand(seen: Observation, *, capacity_units: int, last_increase: datetime | None) -> FleetDemand | None:
-    """Return what the fleet's pulses add to what CloudWatch has; `None` where the fleet told nothing.
+def fleet_demand(seen: Observation, *, capacity_units: int, last_increase: datetime | None) -> FleetDemand:
+    """Return what the fleet's pulses add to what CloudWatch has; a fleet that told nothing asks for nothing.
 
     Args:
         seen: What CloudWatch has, and the pulses.
@@ -125,20 +126,20 @@ def fleet_demand(seen: Observation, *, capacity_units: int, last_increase: datet
         last_increase: When capacity was last raised: the bucket is taken as empty then. `None` for never.
     """
     slots = seen.pulses
+    burst = seen.burst_seconds
     if slots is None or slots.is_empty:
-        return None
+        return FleetDemand(0, 0, 0, 0, (), was_refused=False, is_refused=False, burst_seconds=burst)
     found = coverage_percent(slots, seen)
     # a fleet that told nothing for a minute has fallen silent, whatever it told before
     is_silent = all(units is None for units in slots.consumed_units[-SLOTS_PER_MINUTE:])
-    coverage = None if is_silent or found is None or found < LEAST_COVERAGE_PERCENT else min(found, 100)
+    coverage = 0 if is_silent or found < LEAST_COVERAGE_PERCENT else min(found, 100)
     # one that tells of much more than there was is believed as far as CloudWatch bears it out
-    asked = slots.asked_units(found if found is not None and found > MOST_TOLD_PERCENT else coverage or 100)
+    asked = slots.asked_units(found if found > MOST_TOLD_PERCENT else coverage or 100)
     # of a fleet that tells little, most is untold; then CloudWatch's minutes count as they are
-    if coverage is not None:
+    if coverage:
         _add_untold(asked, slots, seen)
     since = 0 if last_increase is None else -(-int(last_increase.astimezone(UTC).timestamp()) // SLOT_SECONDS)
     after = min(max(since - slots.first, 0), len(asked))
-    burst = seen.burst_seconds
     level = 0 if since else capacity_units * burst
     if not after:
         level = level_after(level, capacity_units, _before(slots, seen, since), 60, burst)
@@ -150,8 +151,8 @@ def fleet_demand(seen: Observation, *, capacity_units: int, last_increase: datet
         rate_of(asked),
         level_after(level, capacity_units, asked[after:], SLOT_SECONDS, burst),
         _minutes(asked, slots, seen),
-        any(slots.refused_units[-_REFUSED_SLOTS:]),
-        any(slots.refused_units[max(after, len(asked) - _REFUSED_SLOTS) :]),
+        any(slots.refused_units[-SLOTS_PER_MINUTE:]),
+        any(slots.refused_units[max(after, len(asked) - SLOTS_PER_MINUTE) :]),
         burst,
     )
 
@@ -188,19 +189,16 @@ def _add_untold(asked: list[int], slots: Slots, seen: Observation) -> None:
     for minute, units in _minutes_with_slots(known, newest, slots):
         at, counted = minute * SLOTS_PER_MINUTE - slots.first, units or 0
         untold = max(0, -(-(counted - sum(asked[at : at + SLOTS_PER_MINUTE])) // SLOTS_PER_MINUTE))
-        if untold:
-            for place in range(at, min(at + SLOTS_PER_MINUTE, len(asked))):
-                asked[place] += untold
-    if untold:
-        for place in range((newest + 1) * SLOTS_PER_MINUTE - slots.first, len(asked)):
-            asked[place] += untold
+        asked[at : at + SLOTS_PER_MINUTE] = [slot + untold for slot in asked[at : at + SLOTS_PER_MINUTE]]
+    later = (newest + 1) * SLOTS_PER_MINUTE - slots.first
+    asked[later:] = [slot + untold for slot in asked[later:]]
 
 
 def _before(slots: Slots, seen: Observation, since: int) -> list[int]:
     """What was asked for in each minute that CloudWatch has between the slot *since* and the first of *slots*."""
     first = seen.newest + 1 - len(seen.consumed_units)
     end = min(slots.first // SLOTS_PER_MINUTE - first, len(seen.consumed_units))
-    start = max(-(-since // SLOTS_PER_MINUTE) - first, end - _LEVEL_MINUTES, 0)
+    start = max(-(-since // SLOTS_PER_MINUTE) - first, end - MINUTES_PER_HOUR, 0)
     return [units or 0 for units in demand_by_minute(seen)[start:end]]
 
 
@@ -208,12 +206,9 @@ def _minutes(asked: Sequence[int], slots: Slots, seen: Observation) -> tuple[int
     """Each minute after the newest that CloudWatch has, at the rate of its highest slot."""
     first = slots.first
     known = seen.newest + 1 - seen.pending_minutes if not seen.is_empty else first // SLOTS_PER_MINUTE
-    by_minute: dict[int, int] = {}
-    for slot, units in enumerate(asked, first):
-        minute = slot // SLOTS_PER_MINUTE
-        if minute >= known:
-            by_minute[minute] = by_minute.get(minute, 0) + units
-    return tuple(by_minute.values())
+    start = max(known, first // SLOTS_PER_MINUTE) * SLOTS_PER_MINUTE - first
+    starts = range(start, len(asked), SLOTS_PER_MINUTE)
+    return tuple(sum(asked[max(at, 0) : at + SLOTS_PER_MINUTE]) for at in starts)
 
 
 def help_seconds(mode: Mode, rate: int, mark_units: int | None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from highwater.core.boosts import Lease
 from highwater.core.bucket import BELIEVED_SECONDS
@@ -17,7 +18,7 @@ from highwater.core.scaler.regret import Regret
 from highwater.core.schedule.bounds import Bounds
 from highwater.core.units import Dimension, Units
 
-_MINUTE = timedelta(minutes=1)
+MINUTE: Final = timedelta(minutes=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -100,7 +101,7 @@ class Observation:
         """How long ago the newest minute that has a datapoint ended; not below zero."""
         if self.is_empty:
             return timedelta.max
-        return max(timedelta(0), now - _EPOCH - (self.newest - self.pending_minutes + 1) * _MINUTE)
+        return max(timedelta(0), now - _EPOCH - (self.newest - self.pending_minutes + 1) * MINUTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +192,7 @@ class TargetState:
         boosted: Units of *current* that boosts account for, also those that have ended since; by default *boosts*.
         ceiling_with_boosts: The ceiling that live boosts may reach, where it is above *ceiling*; by default it is not.
         quota_units: The account's quota per table and index.
-        tracked_percent: The target utilization of its target tracking; `None` where nothing tracks it.
+        tracked_percent: The target utilization of its target tracking; by default 100, as where nothing tracks it.
         budget: The day's decreases that are used, for DIRECT mode.
         lacks_leases: Whether the leases could not be read, so that boosts may be live that nobody knows of.
         patience: How long the run waits, if need be, until DynamoDB accepts a decrease.
@@ -210,7 +211,7 @@ class TargetState:
     mark_units: int | None = None
     last_increase: datetime | None = None
     quota_units: int = DEFAULT_TABLE_QUOTA_UNITS
-    tracked_percent: int | None = None
+    tracked_percent: int = 100
     budget: DecreaseBudget = field(default_factory=DecreaseBudget)
     lacks_leases: bool = False
     patience: timedelta = timedelta(0)

@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, overload
 
+from highwater.core.plan.zones import MINUTES_PER_HOUR
+
 # minutes over which a jump is averaged, and minutes before it whose peak it must exceed
 _JUMP_MINUTES: Final = 4
 _BEFORE_MINUTES: Final = 15
-# The highest of so many minutes is noted, so that the peak of a day need not look at each.
-_BLOCK_MINUTES: Final = 60
 
 
 class MinuteSeries:
@@ -25,7 +25,7 @@ class MinuteSeries:
     def __init__(self, units: Iterable[int | None] = ()) -> None:
         self._units: list[int | None] = []
         self._block_peaks: list[int] = []
-        # the sum of all minutes before each
+        # the highest minute of each hour, so that the peak of a day need not look at each; the sum of all before each
         self._sums = [0]
         # minutes that may begin a jump, each with the sum of four minutes from it on and the highest of those before it
         self._jumps_at: list[int] = []
@@ -44,7 +44,7 @@ class MinuteSeries:
             raise ValueError(message)
         self._units.append(units)
         self._sums.append(self._sums[-1] + (units or 0))
-        if len(self._units) % _BLOCK_MINUTES == 1:
+        if len(self._units) % MINUTES_PER_HOUR == 1:
             self._block_peaks.append(units or 0)
         elif units and units > self._block_peaks[-1]:
             self._block_peaks[-1] = units
@@ -134,13 +134,13 @@ class Minutes(Sequence["int | None"]):
     def peak(self) -> int:
         """The most units consumed in a minute, 0 where none is known."""
         units, start, end = self._series._units, self._start, self._end
-        first, last = -(-start // _BLOCK_MINUTES), end // _BLOCK_MINUTES
+        first, last = -(-start // MINUTES_PER_HOUR), end // MINUTES_PER_HOUR
         if first >= last:
             return max(filter(None, units[start:end]), default=0)
         return max(
-            max(filter(None, units[start : first * _BLOCK_MINUTES]), default=0),
+            max(filter(None, units[start : first * MINUTES_PER_HOUR]), default=0),
             max(self._series._block_peaks[first:last]),
-            max(filter(None, units[last * _BLOCK_MINUTES : end]), default=0),
+            max(filter(None, units[last * MINUTES_PER_HOUR : end]), default=0),
         )
 
     def count_jumps(self, minutes: int, jump_percent: int) -> int:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
-from highwater.core.plan.zones import MINUTES_PER_DAY
+from highwater.core.plan.zones import MINUTES_PER_DAY, MINUTES_PER_HOUR
 from highwater.core.prices import COST_WEIGHT
 from highwater.core.scaler.regret import REQUESTS_PER_UNIT_HOUR
 from highwater.core.units import Dimension
-
-_HOUR_MINUTES: Final = 60
 
 
 def on_demand_percent(days: Iterable[tuple[Dimension, Sequence[int | None]]]) -> int | None:
@@ -29,11 +26,11 @@ def on_demand_percent(days: Iterable[tuple[Dimension, Sequence[int | None]]]) ->
     for dimension, consumed in days:
         day = consumed[-MINUTES_PER_DAY:]
         known = [units for units in day if units is not None]
-        if len(known) < MINUTES_PER_DAY - _HOUR_MINUTES:
+        if len(known) < MINUTES_PER_DAY - MINUTES_PER_HOUR:
             return None
         on_demand_cost += COST_WEIGHT[dimension] * sum(known)
-        for start in range(0, len(day), _HOUR_MINUTES):
-            peak = max((units for units in day[start : start + _HOUR_MINUTES] if units is not None), default=0)
+        for start in range(0, len(day), MINUTES_PER_HOUR):
+            peak = max((units for units in day[start : start + MINUTES_PER_HOUR] if units is not None), default=0)
             # capacity is at least one unit
             provisioned_cost += COST_WEIGHT[dimension] * max(1, -(-peak // 60)) * REQUESTS_PER_UNIT_HOUR
     return -(-on_demand_cost * 100 // provisioned_cost) if on_demand_cost else None

@@ -13,7 +13,7 @@ from typing import Final
 
 from highwater.core.bucket import BURST_SECONDS, settle
 from highwater.core.plan.plan import Target
-from highwater.core.plan.zones import MINUTES_PER_DAY
+from highwater.core.plan.zones import MINUTES_PER_DAY, MINUTES_PER_HOUR
 from highwater.core.prices import prices_or_usual
 from highwater.core.scaler.burst import CAPACITY_MINUTES, DrainSeries
 from highwater.core.schedule.bounds import Bounds, timeline
@@ -24,7 +24,6 @@ _NATIVE: Final = TargetTracking(target_percent=DEFAULT_TARGET_PERCENT)
 # From the end of the minute that sets off an alarm until capacity is there: 120 s for the datapoint, up to 60 until the
 # alarm is judged, and the change.
 _LAG_MINUTES: Final = 3
-_HOUR_MINUTES: Final = 60
 # Regret is what is spent above this share of what target tracking would have cost.
 MOST_COST_PERCENT: Final = 110
 # On-demand request units that cost as much as one unit provisioned for an hour: 1,040 in us-east-1, for reads and for
@@ -130,12 +129,12 @@ class PastSeries:
         """
         self._drains.append(consumed_units, throttled_units, capacity_units)
         # a throttle is forgotten after a day
-        if throttled_units or self._length % _HOUR_MINUTES == 0:
+        if throttled_units or self._length % MINUTES_PER_HOUR == 0:
             self._burst = self._drains.most_seconds(max(0, self._length - MINUTES_PER_DAY))
         demand = consumed_units + throttled_units
         self._demand = [*self._demand[1 - _NATIVE.low_periods :], demand]
         native_throttled = self._meet(demand, planned)
-        hour = (self._first + self._length) // _HOUR_MINUTES - self._first // _HOUR_MINUTES
+        hour = (self._first + self._length) // MINUTES_PER_HOUR - self._first // MINUTES_PER_HOUR
         if hour == len(self._hours):
             self._hours.append([0, 0, 0, 0])
         row = self._hours[hour]
@@ -175,7 +174,7 @@ class PastSeries:
         if not self._hours:
             return None
         first = max(0, self._length - minutes) + self._first
-        hours = self._hours[first // _HOUR_MINUTES - self._first // _HOUR_MINUTES :]
+        hours = self._hours[first // MINUTES_PER_HOUR - self._first // MINUTES_PER_HOUR :]
         spent, native, throttled, _ = (sum(column) for column in zip(*hours, strict=True))
         capacity = self._pending[-1][1] if self._pending else self._capacity
         return Regret(capacity, spent, native, throttled, len(hours), max(hour[3] for hour in hours))

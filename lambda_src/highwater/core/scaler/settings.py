@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from highwater.core.plan.zones import MINUTES_PER_HOUR
+
 
 class Mode(StrEnum):
     """What the scaler moves."""
@@ -29,7 +31,14 @@ class Mode(StrEnum):
 # capacity, which takes seconds, and for auto scaling, which takes half a minute (docs/decisions/0030).
 LOWERED_FROM_MINUTE: Final = 58
 # How far back jumps are counted.
-JUMP_MINUTES: Final = 8 * 60
+JUMP_MINUTES: Final = 8 * MINUTES_PER_HOUR
+# For how long a peak counts, and a throttle: a load that pauses for a quarter of an hour is not lowered in between, nor
+# is its next part met by a bucket that may still be empty.
+HOLD_MINUTES: Final = 30
+# Capacity is full at this share of itself: what is raised leaves the rest as room, so that the bucket fills again; an
+# alarm starts a review there; and what would fall by less than the room is left, as each change is a call, and in
+# DIRECT mode one of the day's decreases.
+FULL_PERCENT: Final = 97
 # What it is worth that a unit is not throttled, in request units on demand: docs/decisions/0038.
 THROTTLE_PRICE_REQUESTS: Final = 100
 

@@ -5,9 +5,10 @@ The function, `highwater explain` and the simulator share it; each only supplies
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
 from highwater.core.boosts import boosts_at
 from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
@@ -121,20 +122,16 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock) -> TableReview:
     reviewed: list[TargetReview] = []
     skips: list[Skip] = []
     for index, *targets in scaled.plan.resources():
-        looked = [target for target in targets if target.key in seen.targets]
+        looked = {target: seen.targets[target.key] for target in targets if target.key in seen.targets}
         resource = seen.resources.get(index)
         if resource is None:
             skips += (Skip(target, SkipReason.NO_INDEX) for target in looked)
             continue
-        kept = []
-        for target in looked:
-            reason = _reason_to_skip(scaled.mode, resource, seen.targets[target.key])
-            if reason is None:
-                kept.append(target)
-            else:
-                skips.append(Skip(target, reason))
+        reasons = {target: _reason_to_skip(scaled.mode, resource, looked[target]) for target in looked}
+        skips += (Skip(target, reason) for target, reason in reasons.items() if reason)
+        kept = [target for target, reason in reasons.items() if not reason]
         bounds = [bounds_at(target, clock.now) for target in kept]
-        fleets = [_fleet(scaled.mode, target, resource, seen.targets[target.key]) for target in kept]
+        fleets = [_fleet(target, resource, looked[target]) for target in kept]
         decided = [
             _decide(
                 scaled,
@@ -178,17 +175,25 @@ def _with_part_of_boosts(decision: Decision, seen: SeenTable) -> Decision:
 
 
 def _reason_to_skip(mode: Mode, resource: SeenResource, target: SeenTarget) -> SkipReason | None:
-    if mode is Mode.DIRECT and target.registered is not None:
-        return SkipReason.LEFT_TO_AUTO_SCALING
-    if mode.moves_floors and target.registered is None:
-        return SkipReason.NOT_REGISTERED
-    if mode.moves_floors and target.is_suspended:
-        return SkipReason.PAUSED
-    if resource.provisioned == Units(0, 0):
-        return SkipReason.ON_DEMAND
-    if mode is Mode.DIRECT and not resource.is_active:
-        return SkipReason.BEING_CHANGED
-    return None
+    """Return the first reason of *mode* that holds; `None` for a target that is decided for."""
+    found = (reason for reason, holds in _REASONS[mode] if holds(resource, target))
+    return next(found, None)
+
+
+_REASONS_OF_FLOORS: Final = (
+    (SkipReason.NOT_REGISTERED, lambda _, target: target.registered is None),
+    (SkipReason.PAUSED, lambda _, target: target.is_suspended),
+    (SkipReason.ON_DEMAND, lambda resource, _: resource.provisioned == Units(0, 0)),
+)
+_REASONS: Final[Mapping[Mode, Sequence[tuple[SkipReason, Callable[[SeenResource, SeenTarget], bool]]]]] = {
+    Mode.FLOOR: _REASONS_OF_FLOORS,
+    Mode.BOOSTS: _REASONS_OF_FLOORS,
+    Mode.DIRECT: (
+        (SkipReason.LEFT_TO_AUTO_SCALING, lambda _, target: target.registered is not None),
+        (SkipReason.ON_DEMAND, lambda resource, _: resource.provisioned == Units(0, 0)),
+        (SkipReason.BEING_CHANGED, lambda resource, _: not resource.is_active),
+    ),
+}
 
 
 def _decide(
@@ -199,7 +204,7 @@ def _decide(
     looked: SeenTarget,
     seen: SeenTable,
     clock: Clock,
-    fleet: FleetDemand | None,
+    fleet: FleetDemand,
 ) -> Decision:
     boosts = boosts_at(seen.leases, target.key, clock.now)
     provisioned = resource.provisioned.of(target.dimension)
@@ -217,7 +222,7 @@ def _decide(
         boosted_total=boosts.total,
         boosted=seen.boosted.get(target.key, 0),
         quota_units=scaled.plan.table_quota_units,
-        tracked_percent=target.capacity.target_utilization_percent if scaled.mode.moves_floors else None,
+        tracked_percent=target.capacity.target_utilization_percent or 100,
         budget=resource.budget,
         lacks_leases=seen.lacks_leases,
         patience=clock.patience,
@@ -225,9 +230,7 @@ def _decide(
     return decide(scaled.settings, state, looked.observation, now=clock.now, fleet=fleet)
 
 
-def _fleet(mode: Mode, target: Target, resource: SeenResource, looked: SeenTarget) -> FleetDemand | None:
-    if not mode.follows_demand:
-        return None
+def _fleet(target: Target, resource: SeenResource, looked: SeenTarget) -> FleetDemand:
     capacity = resource.provisioned.of(target.dimension)
     return fleet_demand(looked.observation, capacity_units=capacity, last_increase=resource.last_increase)
 
@@ -249,11 +252,11 @@ def _lowered(resource: SeenResource, decisions: Sequence[Decision]) -> list[Deci
     return list(one_lowered(decisions, {dimension: resource.provisioned.of(dimension) for dimension in Dimension}))
 
 
-def _threshold(resource: SeenResource, decision: Decision, looked: SeenTarget, fleet: FleetDemand | None) -> int:
+def _threshold(resource: SeenResource, decision: Decision, looked: SeenTarget, fleet: FleetDemand) -> int:
     # auto scaling may keep capacity above the floor; an alarm on the floor alone would then go off all the time
     capacity = max(decision.granted, resource.provisioned.of(decision.dimension))
-    is_covered = fleet is not None and fleet.coverage_percent is not None
-    return alarm_threshold(capacity, is_covered=is_covered and not any(looked.observation.throttled_units))
+    is_covered = fleet.coverage_percent > 0 and not any(looked.observation.throttled_units)
+    return alarm_threshold(capacity, is_covered=is_covered)
 
 
 def _mark(resource: SeenResource, dimension: Dimension) -> int | None:
@@ -265,16 +268,17 @@ def _mark(resource: SeenResource, dimension: Dimension) -> int | None:
 
 
 def _hint(
-    mode: Mode, resource: SeenResource, looked: SeenTarget, decision: Decision, fleet: FleetDemand | None
+    mode: Mode, resource: SeenResource, looked: SeenTarget, decision: Decision, fleet: FleetDemand
 ) -> Hint | None:
     """The hint for the fleet: the bucket as it is, and the capacity that was granted, which is there or on its way.
 
     Capacity that is being lowered does not count: a fleet that relied on it would ask for help minutes late.
     """
-    if fleet is None or looked.observation.pulses is None:
+    pulses = looked.observation.pulses
+    if not mode.follows_demand or pulses is None or pulses.is_empty:
         return None
     return Hint(
-        looked.observation.pulses.newest,
+        pulses.newest,
         decision.granted,
         fleet.level_units,
         fleet.coverage_percent or 100,
