@@ -22,6 +22,8 @@ from benchmarks.scoreboard import add_traces
 from benchmarks.worlds import MODES, WORLDS, WORSE_PER_MILLION
 from highwater.core.pulses import rate_of
 from highwater.core.scaler import stages
+from highwater.core.scaler.facts import Source
+from highwater.core.scaler.stages import Stage
 
 _MODULES: Final = "highwater.core.scaler"
 _WITHOUT, _WITH = MODES[:2], MODES[2:]
@@ -50,8 +52,6 @@ class Rule:
         return (module, name) if module else ("stages", "STAGES")
 
 
-_OF_PULSES: Final = {stages.hold_busiest_minutes, stages.meet_surge, stages.rest_on_bucket, stages.keep_what_lasts}
-_OF_CLOUDWATCH: Final = {stages.hold_peak, stages.leave_headroom, stages.meet_yesterday}
 # Without these nothing is left that could be compared: the plan, its boosts, and what bounds capacity.
 _NEEDED: Final = {
     stages.ask_for_plan,
@@ -61,37 +61,45 @@ _NEEDED: Final = {
     stages.add_boosts,
     stages.stay_below_ceiling,
 }
+# Where no fleet tells anything, these change nothing.
+_OF_FLEETS: Final = {stages.meet_surge, stages.keep_what_lasts}
 
 
 def _never(*_: object) -> None:
     """In place of a function that adds something."""
 
 
+def _modes_of(stage: Stage) -> Sequence[str]:
+    """Return the benchmark's modes in which a stage may change something."""
+    if stage.sources == {Source.PULSES} or stage.change in _OF_FLEETS:
+        return _WITH
+    return _WITHOUT if stage.sources == {Source.CLOUDWATCH} else MODES
+
+
 def _stage_rules() -> Iterator[Rule]:
     for stage in stages.STAGES:
-        if stage not in _NEEDED:
-            modes = _WITH if stage in _OF_PULSES else _WITHOUT if stage in _OF_CLOUDWATCH else MODES
-            yield Rule(stage.__name__, tuple(each for each in stages.STAGES if each is not stage), modes)
+        if stage.change not in _NEEDED:
+            without = tuple(each for each in stages.STAGES if each is not stage)
+            yield Rule(stage.change.__name__, without, _modes_of(stage))
 
 
 RULES: Final = (
     *_stage_rules(),
-    Rule("stages._HOLD_MINUTES", 15, _WITHOUT),
-    Rule("stages._PULSED_HOLD_MINUTES", 30, _WITH),
-    Rule("stages._RAISED_TARGET_PERCENT", 100),
-    Rule("stages._TOLERANCE_PERCENT", 0),
-    Rule("stages._JUMP_PERCENT", 250, _WITHOUT),
+    Rule("settings.HOLD_MINUTES", 15, _WITHOUT),
+    Rule("settings.FULL_PERCENT", 100),
+    Rule("facts._JUMP_PERCENT", 250, _WITHOUT),
     Rule("stages._MOST_JUMPS", 10**9, _WITHOUT),
-    Rule("stages._STEP_TIMES", 10**6),
+    Rule("facts.STEP_TIMES", 10**6),
     Rule("stages._REFUSED_PERCENT", 100, _WITH),
     Rule("stages._LOWERED_TARGET_PERCENT", 10_000, _WITH),
-    Rule("stages.is_expected_so_far", lambda *_: False, _WITH),
+    Rule("facts.is_expected_so_far", lambda *_: False, _WITH),
     Rule("stages.without_regular_spikes", lambda consumed, minutes: list(consumed[-minutes:]), _WITH),
     Rule("stages.without_spikes", _never, _WITHOUT),
     Rule("stages.has_spikes", lambda _: False),
     Rule("stages.expected_drain", lambda *_: 0, _WITH),
     Rule("burst._STEP_PERCENT", 100),
     Rule("burst._USED_PERCENT", 100),
+    Rule("burst.SPIKE_MINUTES", 30),
     Rule("burst._SPIKE_PERCENT", 200),
     Rule("burst._NEXT_SPIKE_MINUTES", 60),
     Rule("burst._REFILL_PERCENT", 100),

@@ -98,15 +98,16 @@ def test_rent_says_where_a_rule_buys_most_and_whether_that_is_enough() -> None:
 
 def test_table_of_rent_has_a_row_for_each_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--traces", str(_folder(tmp_path)), "--kind", "trace", "--processes", "1"]
-    chosen = ["--rule", "leave_headroom", "--rule", "stages._TOLERANCE_PERCENT"]
+    chosen = ["--rule", "leave_headroom", "--rule", "settings.FULL_PERCENT"]
     assert rent.main([*given, *chosen, "--kept", str(tmp_path / "kept.jsonl")]) in (0, 1)
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(" | ")[0] for line in lines[2:]] == ["| leave_headroom", "| stages._TOLERANCE_PERCENT"]
+    assert [line.split(" | ")[0] for line in lines[2:]] == ["| leave_headroom", "| settings.FULL_PERCENT"]
 
 
 def test_stage_is_part_of_the_modes_that_it_concerns() -> None:
     modes = {rule.name: tuple(rule.modes) for rule in RULES}
     assert modes["leave_headroom"] == MODES[:2]
     assert modes["meet_surge"] == MODES[2:]
-    assert modes["regret"] == MODES
+    assert modes["regret"] == modes["lower_capacity"] == MODES
+    assert modes["rest_on_bucket"] == MODES[2:]
     assert Rule("burst._USED_PERCENT", 100).place == ("burst", "_USED_PERCENT")
