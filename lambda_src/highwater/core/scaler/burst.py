@@ -14,24 +14,28 @@ from typing import Final, NamedTuple
 from highwater.core.bucket import BELIEVED_SECONDS, BURST_SECONDS, level_after
 from highwater.core.plan.zones import MINUTES_PER_HOUR
 
-# A drain that went well doubles what is believed.
+# A drain that went well doubles what is believed (pays most on tweets_cvs).
 _STEP_PERCENT: Final = 200
 # CloudWatch has provisioned capacity every five minutes (Amazon DynamoDB Developer Guide, "DynamoDB metrics").
 CAPACITY_MINUTES: Final = 5
-# Capacity is sized to use this share of the seconds that are believed.
+# Capacity is sized to use this share of the seconds that are believed (pays most on az_http_spike).
 _USED_PERCENT: Final = 85
 # A spike is over within this time; what lasts longer is demand. So capacity is for the highest average of as many
-# minutes, what is above that is for the bucket, and drains are added up no longer.
+# minutes, what is above that is for the bucket, and drains are added up no longer (pays most on
+# aws_ec2_diskwrite_kb with pulses).
 SPIKE_MINUTES: Final = 10
-# A spike is above this share of the average; below it is noise, and noise is met as demand.
+# A spike is above this share of the average; below it is noise, and noise is met as demand (pays most on
+# tweets_cvs).
 _SPIKE_PERCENT: Final = 150
-# How long after a spike the next is expected: an hour, and what metrics and ticks are late.
+# How long after a spike the next is expected: an hour, and what metrics and ticks are late (pays most on tweets_cvs).
 _NEXT_SPIKE_MINUTES: Final = 75
-# Between spikes the bucket fills faster than it must: those of every hour have an hour for it, and not 75 minutes.
+# Between spikes the bucket fills faster than it must: those of every hour have an hour for it, and not 75 minutes
+# (pays most on batches every 20 minutes).
 _REFILL_PERCENT: Final = 135
-# A drain is over, full bucket or not, after this many minutes within capacity.
+# A drain is over, full bucket or not, after this many minutes within capacity (pays most on tweets_cvs).
 _CALM_MINUTES: Final = 3
-# A spike is expected to be like so many before it, and up to a tenth more.
+# A spike is expected to be like so many before it, and up to a tenth more (pay most on the random day 26 and on
+# az_fn_bursty1).
 _SPIKES_BEFORE: Final = 3
 _MORE_PERCENT: Final = 110
 
@@ -217,7 +221,10 @@ def capacity_for_spikes(
 
 
 def has_spikes(consumed: Sequence[int | None]) -> bool:
-    """Whether a minute of the last 75 is above one and a half times the highest average of ten minutes."""
+    """Whether a minute of the last 75 is above one and a half times the highest average of ten minutes.
+
+    What rests on it pays most on batches of half a minute at ten times the base, once an hour.
+    """
     recent = consumed[-_NEXT_SPIKE_MINUTES:]
     return max(filter(None, recent), default=0) > _spike_limit(highest_average(recent))
 
@@ -225,7 +232,8 @@ def has_spikes(consumed: Sequence[int | None]) -> bool:
 def without_spikes(consumed: Sequence[int | None], minutes: int) -> list[int | None] | None:
     """Return the last *minutes* without their spikes; `None` where there is none, or none like it before.
 
-    A minute belongs to a spike if it is above one and a half times the highest ten-minute average.
+    A minute belongs to a spike if it is above one and a half times the highest ten-minute average. Pays most on
+    az_fn_cron10m.
     """
     recent = consumed[-minutes:]
     highest, average = max(filter(None, recent), default=0), highest_average(recent)
@@ -239,7 +247,7 @@ def without_regular_spikes(consumed: Sequence[int | None], minutes: int) -> list
     """Return the last *minutes* without their spikes, if these are regular; otherwise all of the minutes.
 
     Spikes are regular if the newest and the three of about its height before it took the same units from the bucket,
-    within a tenth.
+    within a tenth. Pays most on batches of a minute at 5.5 times the base, once an hour.
     """
     recent = list(consumed[-minutes:])
     highest, average = max(filter(None, recent), default=0), highest_average(recent)
@@ -271,7 +279,7 @@ def expected_drain(consumed: Sequence[int | None], later: Sequence[int], capacit
     It is expected to take as much as the largest of the last three, and a tenth more. Where no known minute was above
     the capacity, some of its seconds may have been, as in a spike of ten seconds. Then it is compared with the drains
     above the last hour's highest average of ten minutes. A full bucket serves such a spike, however short, as it holds
-    at least a minute of capacity.
+    at least a minute of capacity. Pays most on aws_ec2_diskwrite_kb.
 
     Args:
         consumed: Units consumed in each minute that CloudWatch has, oldest first.
@@ -297,6 +305,8 @@ def is_expected_so_far(
     consumed: Sequence[int | None], later: Sequence[int], capacity_units: int, burst_seconds: int
 ) -> bool:
     """Whether the drain under way is like the last three, and the bucket has what it is expected to take.
+
+    Pays most on az_http_spike.
 
     Args:
         consumed: As for `expected_drain`. The bucket is assumed to have been full an hour before the newest of them.

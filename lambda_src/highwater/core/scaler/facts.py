@@ -17,9 +17,11 @@ from highwater.core.scaler.fleet import FleetDemand, help_seconds
 from highwater.core.scaler.inputs import MINUTE, Observation, TargetState
 from highwater.core.scaler.settings import HOLD_MINUTES, JUMP_MINUTES, LOWERED_FROM_MINUTE, ScalerSettings
 
-# Consumption jumps where four minutes average more than this share of the highest of the fifteen minutes before.
+# Consumption jumps where four minutes average more than this share of the highest of the fifteen minutes before (pays
+# most on tweets_cvs).
 _JUMP_PERCENT: Final = 160
-# Throttles may be retries of few requests, and a client may count wrongly: at most so many times what was consumed.
+# Throttles may be retries of few requests, and a client may count wrongly: at most so many times what was consumed (a
+# bound for safety, which pays nowhere).
 STEP_TIMES: Final = 20
 # Consumption is missing once its newest datapoint is older than this; CloudWatch's are there after three minutes.
 MISSING_AFTER: Final = timedelta(minutes=10)

@@ -31,7 +31,8 @@ HELP_SECONDS: Final = {Mode.FLOOR: 50, Mode.DIRECT: 18}
 HELP_ABOVE_MARK_SECONDS: Final = 310
 
 # Noise is measured over as long as a spike takes. What is above so many percent of demand counts, and the highest slot
-# is taken to be so many times that above the demand to come: chosen over traces with noise (decision 21).
+# is taken to be so many times that above the demand to come: chosen over traces with noise (decision 21; pays most
+# on the random day 19).
 _NOISE_SLOTS: Final = SPIKE_MINUTES * SLOTS_PER_MINUTE
 _CALM_PERCENT, _NOISE_TIMES = 10, 6
 

@@ -24,7 +24,7 @@ _NATIVE: Final = TargetTracking(target_percent=DEFAULT_TARGET_PERCENT)
 # From the end of the minute that sets off an alarm until capacity is there: 120 s for the datapoint, up to 60 until the
 # alarm is judged, and the change.
 _LAG_MINUTES: Final = 3
-# Regret is what is spent above this share of what target tracking would have cost.
+# Regret is what is spent above this share of what target tracking would have cost (pays most on az_fn_cron10m).
 MOST_COST_PERCENT: Final = 110
 # On-demand request units that cost as much as one unit provisioned for an hour: 1,040 in us-east-1, for reads and for
 # writes. It is within one percent of that in all other regions, so that decisions need not depend on the region.

@@ -33,11 +33,11 @@ LOWERED_FROM_MINUTE: Final = 58
 # How far back jumps are counted.
 JUMP_MINUTES: Final = 8 * MINUTES_PER_HOUR
 # For how long a peak counts, and a throttle: a load that pauses for a quarter of an hour is not lowered in between, nor
-# is its next part met by a bucket that may still be empty.
+# is its next part met by a bucket that may still be empty (pays most on tweets_cvs).
 HOLD_MINUTES: Final = 30
 # Capacity is full at this share of itself: what is raised leaves the rest as room, so that the bucket fills again; an
 # alarm starts a review there; and what would fall by less than the room is left, as each change is a call, and in
-# DIRECT mode one of the day's decreases.
+# DIRECT mode one of the day's decreases (pays most on az_fn_cron10m).
 FULL_PERCENT: Final = 97
 # What it is worth that a unit is not throttled, in request units on demand: docs/decisions/0038.
 THROTTLE_PRICE_REQUESTS: Final = 100

@@ -6,6 +6,9 @@ than there is.* DynamoDB bills an hour at its highest value and allows few decre
 `STAGES` is the order. The first ones say what is asked for, and the highest counts. Each later one may change that, and
 then says so in the decision's limits. The list says for which targets a stage is. No stage needs another one: each
 can be read, and switched off, alone.
+
+`make benchmark NAME=rent` switches each stage and each constant off, over traces, random days and batches. A rule *pays
+most* where that loses most; one that pays nowhere goes.
 """
 
 from __future__ import annotations
@@ -37,14 +40,17 @@ from highwater.core.scaler.inputs import MINUTE, Observation, TargetState
 from highwater.core.scaler.settings import FULL_PERCENT, HOLD_MINUTES, LOWERED_FROM_MINUTE, Mode, ScalerSettings
 from highwater.core.tracking import DEFAULT_TARGET_PERCENT
 
-# Headroom is for tables that jump now and then. One that jumps more often, once an hour say, has its peaks held longer.
+# Headroom is for tables that jump now and then. One that jumps more often, once an hour say, has its peaks held longer
+# (pays most on tweets_cvs).
 _MOST_JUMPS: Final = 4
 # How far ahead yesterday is looked at: until help comes. So much of its demand is left to the burst bucket.
 _SOON_MINUTES: Final = 18
 _YESTERDAY_PERCENT: Final = 200
-# Where requests are refused the bucket is empty, and what waits to be sent again comes on top of what is asked for.
+# Where requests are refused the bucket is empty, and what waits to be sent again comes on top of what is asked for
+# (pays most on aws_ec2_diskwrite_kb).
 _REFUSED_PERCENT: Final = 150
-# What is lowered is not far below what the fleet asks for now, or it is raised again as soon as the bucket is empty.
+# What is lowered is not far below what the fleet asks for now, or it is raised again as soon as the bucket is empty
+# (pays most on az_fn_bursty1).
 _LOWERED_TARGET_PERCENT: Final = 120
 
 
@@ -124,7 +130,8 @@ def hold_peak(answer: Answer, at: Facts) -> None:
 def leave_headroom(answer: Answer, at: Facts) -> None:
     """Leave room for the next jump of a table that jumped lately, or of which less than an hour is known.
 
-    Headroom stays for the rest of an hour, as it is paid for; it is not bought for a peak that is over.
+    Headroom stays for the rest of an hour, as it is paid for; it is not bought for a peak that is over. Pays most on
+    az_fn_bursty1.
     """
     percent = at.settings.cautious_percent
     known = at.seen.known_units
@@ -144,7 +151,7 @@ def meet_yesterday(answer: Answer, at: Facts) -> None:
     """Have half of what the coming minutes brought a day ago; in minute 58, of what the hour brought.
 
     If it comes again, the burst bucket serves the other half for five minutes, and its own datapoints raise capacity
-    within four.
+    within four. Pays most on aws_ec2_diskwrite_kb.
     """
     if len(at.demand) < MINUTES_PER_DAY or at.seen.is_empty:
         return
@@ -176,7 +183,10 @@ def hold_busiest_minutes(answer: Answer, at: Facts) -> None:
 
 
 def meet_surge(answer: Answer, at: Facts) -> None:
-    """Raise to what the fleet asks for now, where the burst bucket would not last until help is there."""
+    """Raise to what the fleet asks for now, where the burst bucket would not last until help is there.
+
+    Pays most on aws_ec2_diskwrite_kb.
+    """
     fleet = at.fleet
     if at.bucket_lasts:
         return
@@ -187,7 +197,11 @@ def meet_surge(answer: Answer, at: Facts) -> None:
 
 
 def limit_step(answer: Answer, at: Facts) -> None:
-    """Ask for at most twenty times what was consumed."""
+    """Ask for at most twenty times what was consumed.
+
+    It pays nowhere, and stays for clients that count wrongly: a fleet that tells of a thousand times what it asks for
+    would be given that much, and the hour be billed for it.
+    """
     sentence = f"at most {STEP_TIMES} times what was consumed"
     answer.become(min(answer.units, at.step_units), LimitCode.STEP, sentence)
 
@@ -195,7 +209,8 @@ def limit_step(answer: Answer, at: Facts) -> None:
 def rest_on_bucket(answer: Answer, at: Facts) -> None:
     """Raise nothing above the last hour's average while the burst bucket lasts.
 
-    Less than the average would empty it in the end, and the raise that is then necessary is larger.
+    Less than the average would empty it in the end, and the raise that is then necessary is larger. Pays most on
+    tweets_cvs.
     """
     if at.is_throttled or not at.bucket_lasts:
         return
@@ -206,7 +221,7 @@ def rest_on_bucket(answer: Answer, at: Facts) -> None:
 
 
 def keep_what_lasts(answer: Answer, at: Facts) -> None:
-    """Lower only as far as the burst bucket outlasts what the fleet asks for now."""
+    """Lower only as far as the burst bucket outlasts what the fleet asks for now. Pays most on az_fn_cron10m."""
     fleet = at.fleet
     least = max(fleet.least_that_lasts(at.help_seconds), fleet.least_rate * 100 // _LOWERED_TARGET_PERCENT)
     if fleet.was_refused or at.now.minute < LOWERED_FROM_MINUTE:
@@ -221,6 +236,7 @@ def regret(answer: Answer, at: Facts) -> None:
     """Grant no more than is worth its price, where the last day cost more than target tracking and than it is worth.
 
     A surge that pulses tell of, that would empty the bucket and is unlike the last spikes, is not what was regretted.
+    Pays most on batches of half a minute at ten times the base, once an hour.
     """
     past = at.seen.regret
     if past is None:
@@ -244,7 +260,10 @@ def regret(answer: Answer, at: Facts) -> None:
 
 
 def tolerate(answer: Answer, at: Facts) -> None:
-    """Leave a value that would fall by little; one that falls to the plan's own floor falls all the way."""
+    """Leave a value that would fall by little; one that falls to the plan's own floor falls all the way.
+
+    Pays most on az_fn_cron10m.
+    """
     current = at.state.current_without_boosts
     # one unit more is tolerated, as both are rounded
     if answer.units > at.state.baseline and (answer.units + 1) * 100 >= current * FULL_PERCENT:
@@ -253,7 +272,7 @@ def tolerate(answer: Answer, at: Facts) -> None:
 
 
 def keep_on_missing_data(answer: Answer, at: Facts) -> None:
-    """Lower nothing without fresh data, as missing data is not zero."""
+    """Lower nothing without fresh data, as missing data is not zero. Pays most on the random day 19."""
     current = at.state.current_without_boosts
     if at.missing_data is not None and current > at.state.baseline:
         answer.become(max(answer.units, current), LimitCode.MISSING_DATA, at.missing_data)
@@ -292,7 +311,7 @@ def keep_paid_hour(answer: Answer, at: Facts) -> None:
     """Lower only late in an hour, which is billed at its highest value, and if a decrease is left.
 
     Capacity above its ceiling is lowered at any minute. A decrease that DynamoDB refuses is the one case of capacity
-    that stays above it.
+    that stays above it. Pays most on aws_ec2_diskwrite_kb.
     """
     state = at.state
     ceiling = max(state.ceiling, state.ceiling_with_boosts) if state.boosts or state.boosted_total else state.ceiling
