@@ -205,7 +205,7 @@ def release_boost(table: str, id: str, force: bool, coordinator: str | None, reg
 
 
 def _release_by_force(table: str, id: str, region: str | None, *, as_json: bool) -> None:
-    """End the boosts of all callers with that id; the run of their schedule lowers the floor within a minute."""
+    """End the boosts of all callers with that id; the next tick lowers the floor, within a minute."""
     try:
         home = AwsRegion(region)
         plans = read_plans(home.ssm).plans

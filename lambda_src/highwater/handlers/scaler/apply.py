@@ -92,7 +92,7 @@ class Application:
     def _boosted_before(self) -> dict[TargetKey, int]:
         """The units of each floor that are recorded as boosts', without the floors that there are no more.
 
-        The schedule of a boost runs until nothing is recorded, so a floor that nobody can lower any more is left out.
+        The table stays on the list of the tick until nothing is recorded, so a floor that nobody can lower is left out.
         """
         planned = {target.key for target in self.review.scaled.plan.targets()}
         gone = {skip.target.key for skip in self.review.skips if skip.reason in _NO_FLOOR}
