@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from highwater.aws import tables
 from highwater.aws.autoscaling import read_targets, set_bounds
-from highwater.aws.region import StackState, read_stack
+from highwater.aws.stacks import StackState, read_stack
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Plan, Target
 from highwater.core.schedule.bounds import Bounds, bounds_at

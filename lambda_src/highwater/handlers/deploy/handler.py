@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 
-from highwater.aws import autoscaling, parameters, region, tables
+from highwater.aws import autoscaling, parameters, stacks, tables
 from highwater.core.names import table_label
 from highwater.handlers.deploy import floors, marks, response, teardown
 from highwater.handlers.deploy.waiting import MAX_AWAITING_INVOCATIONS, Patience, TimeIsUpError
@@ -72,7 +72,7 @@ class Deployment:
     dynamodb: Callable[[str | None], DynamoDBClient] = tables.client
     autoscaling: Callable[[str | None], ApplicationAutoScalingClient] = autoscaling.client
     ssm: Callable[[], SSMClient] = parameters.client
-    stacks: Callable[[], CloudFormationClient] = region.client
+    stacks: Callable[[], CloudFormationClient] = stacks.client
     answer: Callable[[dict[str, Any], response.EventOutcome], None] = response.answer
     invoke: Callable[[str, dict[str, Any]], None] = invoke
 

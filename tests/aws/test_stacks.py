@@ -9,8 +9,8 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 
-from highwater.aws import region
-from highwater.aws.region import StackState
+from highwater.aws import stacks
+from highwater.aws.stacks import StackState
 
 _ANSWER = """<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/"><DescribeStacksResult>
 <Stacks><member><StackName>Shop</StackName><StackStatus>UPDATE_IN_PROGRESS</StackStatus>
@@ -33,7 +33,7 @@ def _client(monkeypatch: pytest.MonkeyPatch, more: str, *, is_old: bool) -> Any:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    client: Any = region.client()
+    client: Any = stacks.client()
     if is_old:
         members = client.meta.service_model.shape_for("Stack")._shape_model["members"]
         monkeypatch.delitem(members, "DeploymentConfig")
@@ -59,10 +59,10 @@ def test_express_mode_is_read_whatever_boto3_knows_of_it(
 ) -> None:
     client = _client(monkeypatch, more, is_old=is_old)
     began = datetime(2027, 3, 4, 5, 6, 7, 890_000, tzinfo=UTC)
-    assert region.read_stack(client, "Shop") == StackState("UPDATE_IN_PROGRESS", "", is_express, began)
+    assert stacks.read_stack(client, "Shop") == StackState("UPDATE_IN_PROGRESS", "", is_express, began)
 
 
 def test_an_update_began_when_it_was_last_updated(monkeypatch: pytest.MonkeyPatch) -> None:
     client = _client(monkeypatch, "<LastUpdatedTime>2027-04-05T06:07:08Z</LastUpdatedTime>", is_old=False)
-    state = region.read_stack(client, "Shop")
+    state = stacks.read_stack(client, "Shop")
     assert (state.updated, state.began) == ("2027-04-05 06:07:08+00:00", datetime(2027, 4, 5, 6, 7, 8, tzinfo=UTC))
