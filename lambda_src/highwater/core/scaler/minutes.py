@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any, Final, overload
 
 # minutes over which a jump is averaged, and minutes before it whose peak it must exceed
@@ -11,6 +12,7 @@ _JUMP_MINUTES: Final = 4
 _BEFORE_MINUTES: Final = 15
 # The highest of so many minutes is noted, so that the peak of a day need not look at each.
 _BLOCK_MINUTES: Final = 60
+_BELOW_ZERO: Final = "units below zero"
 
 
 class MinuteSeries:
@@ -23,15 +25,18 @@ class MinuteSeries:
     __slots__ = ("_block_peaks", "_jumps", "_jumps_at", "_sums", "_units")
 
     def __init__(self, units: Iterable[int | None] = ()) -> None:
-        self._units: list[int | None] = []
-        self._block_peaks: list[int] = []
+        self._units = list(units)
+        known = [each or 0 for each in self._units]
+        if min(known, default=0) < 0:
+            raise ValueError(_BELOW_ZERO)
+        self._block_peaks = [max(known[at : at + _BLOCK_MINUTES]) for at in range(0, len(known), _BLOCK_MINUTES)]
         # the sum of all minutes before each
-        self._sums = [0]
+        self._sums = [0, *accumulate(known)]
         # minutes that may begin a jump, each with the sum of four minutes from it on and the highest of those before it
         self._jumps_at: list[int] = []
         self._jumps: list[tuple[int, int]] = []
-        for each in units:
-            self.append(each)
+        for at in range(_BEFORE_MINUTES, len(known) - _JUMP_MINUTES + 1):
+            self._note_jump(at)
 
     def __len__(self) -> int:
         """How many minutes there are."""
@@ -40,8 +45,7 @@ class MinuteSeries:
     def append(self, units: int | None) -> None:
         """Add the units consumed in the next minute, `None` for no datapoint; raises `ValueError` below zero."""
         if units is not None and units < 0:
-            message = "units below zero"
-            raise ValueError(message)
+            raise ValueError(_BELOW_ZERO)
         self._units.append(units)
         self._sums.append(self._sums[-1] + (units or 0))
         if len(self._units) % _BLOCK_MINUTES == 1:
@@ -49,9 +53,11 @@ class MinuteSeries:
         elif units and units > self._block_peaks[-1]:
             self._block_peaks[-1] = units
         at = len(self._units) - _JUMP_MINUTES
-        if at < _BEFORE_MINUTES:
-            return
-        after = self._sums[-1] - self._sums[at]
+        if at >= _BEFORE_MINUTES:
+            self._note_jump(at)
+
+    def _note_jump(self, at: int) -> None:
+        after = self._sums[at + _JUMP_MINUTES] - self._sums[at]
         # quicker than the next comparison, which includes this one
         if after > _JUMP_MINUTES * (self._units[at - 1] or 0):
             highest = max(filter(None, self._units[at - _BEFORE_MINUTES : at]), default=0)
