@@ -110,8 +110,7 @@ def due_targets(
 
 
 def _is_boosted_anew(leases: Sequence[Lease], target: Target, at: datetime) -> bool:
-    before = boosts_at(leases, target.key, at - _MINUTE)
-    return bool(leases) and boosts_at(leases, target.key, at) != before
+    return bool(leases) and boosts_at(leases, target.key, at) != boosts_at(leases, target.key, at - _MINUTE)
 
 
 def minutes_to_observe(scaled: ScaledPlan, clock: Clock) -> int:

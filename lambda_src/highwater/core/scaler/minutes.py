@@ -13,6 +13,7 @@ _BEFORE_MINUTES: Final = 15
 # The highest of so many minutes is noted, so that the peak of a day need not look at each.
 _BLOCK_MINUTES: Final = 60
 _BELOW_ZERO: Final = "units below zero"
+_ALL: Final = slice(None)
 
 
 class MinuteSeries:
@@ -107,6 +108,8 @@ class Minutes(Sequence["int | None"]):
                 message = f"minute {at} of {len(self)}"
                 raise IndexError(message)
             return self._series._units[(self._end if at < 0 else self._start) + at]
+        if at == _ALL:
+            return self._series._units[self._start : self._end]
         first, last, step = at.indices(len(self))
         return self._series._units[self._start + first : self._start + max(first, last) : step]
 
@@ -132,6 +135,14 @@ class Minutes(Sequence["int | None"]):
     def __repr__(self) -> str:
         """The values."""
         return f"Minutes({self[:]})"
+
+    @property
+    def pending(self) -> int:
+        """How many of the newest minutes are not known: all of them where none is."""
+        units, at = self._series._units, self._end
+        while at > self._start and units[at - 1] is None:
+            at -= 1
+        return self._end - at
 
     def before(self, minutes: int) -> Minutes:
         """Return all but the newest so many minutes."""
