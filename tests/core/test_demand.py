@@ -114,11 +114,17 @@ def jumps_counted_from_all_minutes(consumed: Minutes, minutes: int, jump_percent
 
 @given(
     st.lists(st.none() | st.sampled_from([0, 1, 50, 100, 160, 170, 400]) | st.integers(0, 900), max_size=150),
+    st.integers(0, 150),
     st.integers(1, 160),
     st.integers(101, 400),
 )
-def test_jumps_of_a_series_are_those_of_its_minutes(consumed: Minutes, minutes: int, jump_percent: int) -> None:
-    series = MinuteSeries(consumed)
+def test_jumps_of_a_series_are_those_of_its_minutes(
+    consumed: Minutes, at_once: int, minutes: int, jump_percent: int
+) -> None:
+    """The function has all minutes at once, the simulator adds one at a time."""
+    series = MinuteSeries(consumed[:at_once])
+    for units in consumed[at_once:]:
+        series.append(units)
     for end in range(0, len(consumed) + 1, 7):
         window = series.window(end, 140)
         expected = jumps_counted_from_all_minutes(consumed[max(0, end - 140) : end], minutes, jump_percent)

@@ -342,6 +342,18 @@ def test_one_call_for_metrics_that_is_refused_leaves_the_others_what_they_were_t
     assert outcome.notes[0].startswith("no metrics could be read: ClientError: ")
 
 
+def test_minutes_of_more_tables_are_read_when_most_tables_before_them_are_decided(stage: Stage) -> None:
+    """A run of thousands of targets has no memory for the minutes of all of them."""
+    names = _many_tables(stage, 130)
+    stage.run(*(name.table for name in names))
+    calls = [(call.operation, len(call.body.get("MetricDataQueries", ()))) for call in stage.wire.calls]
+    first, second = calls.index(("GetMetricData", 210)), calls.index(("GetMetricData", 50))
+    described = [operation for operation, _ in calls[first:second]].count("DescribeTable")
+    # 105 tables have 210 targets; eight threads may still have a table each, of which seven can be undecided
+    assert 105 - 7 <= described <= 105
+    assert all(stage.bounds(name).min == 190 for name in names)
+
+
 def test_metrics_are_not_asked_for_again_and_again_while_cloudwatch_does_not_answer(stage: Stage) -> None:
     names = _many_tables(stage, 130)
     stage.wire.fault = each(THROTTLED, "GetMetricData")

@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from highwater.core import Capacity, DecreaseBudget, HighWaterMark, Target, Units
-from highwater.core import Dimension as Dim
 from highwater.core.boosts import Lease
 from highwater.core.plan.plan import TargetKey
 from highwater.core.plan.zones import MINUTES_PER_DAY
@@ -116,7 +115,7 @@ class HighwaterScaler(Policy, ABC):
             reviewed = review(self._scaled, self._table(self._scaled, due, seen, clock), clock)
             self._apply(reviewed, calls)
             for each in reviewed.targets:
-                self._follow(_target(seen, *each.decision.key), each.alarm_threshold)
+                self._follow(seen.targets[each.decision.key], each.alarm_threshold)
                 self._boosted[each.decision.key] = each.decision.boosted
                 if each.hint is not None:
                     self._hints[each.decision.key] = each.hint
@@ -130,9 +129,8 @@ class HighwaterScaler(Policy, ABC):
 
     def _is_breached(self, target: PolicyTarget) -> bool:
         """Whether the alarm of a target goes to ALARM, or stays there, when it is judged now."""
-        newest = target.consumed_quanta(1)
         # a target without a decision so far has no threshold
-        return bool(newest) and -(-newest[0] // 60) > self._thresholds.get(target, 0)
+        return -(-target.newest_quanta // 60) > self._thresholds.get(target, 0)
 
     def rings(self, seen: Seen) -> bool:
         """Whether the alarm of any target goes to ALARM now."""
@@ -145,8 +143,8 @@ class HighwaterScaler(Policy, ABC):
 
     def needs_help(self, seen: Seen) -> bool:
         """Whether the fleet's pulses since the last turn show that any target needs help."""
-        for (index, dimension), hint in self._hints.items():
-            target = _target(seen, index, dimension)
+        for key, hint in self._hints.items():
+            target = seen.targets[key]
             # a hint looks at the slots after it alone
             slots = target.pulses(min(_SLOTS, target.base_slot + target.newest_slot - hint.slot))
             if slots is not None and hint.needs_help(slots):
@@ -159,7 +157,7 @@ class HighwaterScaler(Policy, ABC):
             return scaled_targets(scaled)
 
         def is_in_alarm(target: Target) -> bool:
-            return _target(seen, *target.key) in self._in_alarm
+            return seen.targets[target.key] in self._in_alarm
 
         due = due_targets(scaled, clock.now, is_in_alarm, self._leases)
         return tuple(target for target in due if is_in_alarm(target)) if self._is_rung else due
@@ -181,15 +179,16 @@ class HighwaterScaler(Policy, ABC):
     def _observed(
         self, scaled: ScaledPlan, target: Target, resource: SeenResource, seen: Seen, clock: Clock
     ) -> SeenTarget:
-        simulated = _target(seen, *target.key)
+        simulated = seen.targets[target.key]
         minutes = minutes_to_observe(scaled, clock)
         pulses = simulated.pulses(_SLOTS)
-        observation = Observation(seen.minute_of(simulated.newest), simulated.minutes(minutes), pulses=pulses)
+        newest, consumed = seen.minute_of(simulated.newest), simulated.minutes(minutes)
+        observation = Observation(newest, consumed, pulses=pulses)
+        burst, regret, throttled = observation.burst_seconds, observation.regret, observation.throttled_units
         if needs_past(observation, has_pulses=pulses is not None):
             self._metrics_requested += _PAST_METRICS + (minutes < MINUTES_PER_DAY)
             past = simulated.past(target, seen.minute_of(0))
-            regret = past.regret(MINUTES_PER_DAY)
-            observation = replace(observation, burst_seconds=past.burst_seconds(minutes), regret=regret)
+            burst, regret = past.burst_seconds(minutes), past.regret(MINUTES_PER_DAY)
         self._metrics_requested += 1
         if needs_throttles(scaled, target, resource, observation, clock):
             self._metrics_requested += _THROTTLE_METRICS
@@ -197,7 +196,7 @@ class HighwaterScaler(Policy, ABC):
                 self._metrics_requested += _METRICS_OF_CAUSES
             recent = simulated.throttled_by(ThrottleCause.PROVISIONED, min(minutes, THROTTLE_MINUTES))
             throttled = tuple(-(-quanta // QUANTA_PER_UNIT) for quanta in recent)
-            observation = replace(observation, throttled_units=throttled)
+        observation = Observation(newest, consumed, throttled, pulses=pulses, burst_seconds=burst, regret=regret)
         registered = simulated.bounds if self.mode is Mode.FLOOR else None
         return SeenTarget(registered=registered, observation=observation)
 
@@ -242,11 +241,6 @@ class HighwaterDirectPulse(HighwaterDirect):
 
     name = "highwater-direct-pulse"
     pulses = Pulses()
-
-
-def _target(seen: Seen, index: str | None, dimension: Dim) -> PolicyTarget:
-    resource = next(resource for resource in seen.resources if resource.index == index)
-    return resource.read if dimension is Dim.READ else resource.write
 
 
 def _resource(resource: PolicyResource, now: int) -> SeenResource:

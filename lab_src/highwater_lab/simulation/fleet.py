@@ -83,7 +83,7 @@ class ToldSlots:
     def _add(self, served: int, refused: int) -> None:
         is_silent = len(self._consumed) // SLOTS_PER_MINUTE in self._silent
         self._consumed.append(None if is_silent else self._told(served))
-        self._refused.append(0 if is_silent else self._told(refused))
+        self._refused.append(0 if is_silent or not refused else self._told(refused))
 
     def _told(self, quanta: int) -> int:
         """The units that the fleet tells of, rounded up."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from highwater.core import Bounds, Dimension, Target, Units
+from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import SLOT_SECONDS, Slots
 from highwater.core.scaler.burst import CAPACITY_MINUTES
 from highwater.core.scaler.minutes import Minutes, MinuteSeries
@@ -80,6 +81,11 @@ class PolicyTarget:
         """Quanta throttled for that cause in each of the last known minutes."""
         found, end = self._state.throttled, max(0, self.newest + 1)
         return [found[minute].get(cause, 0) if minute in found else 0 for minute in range(max(0, end - minutes), end)]
+
+    @property
+    def newest_quanta(self) -> int:
+        """Quanta consumed in the newest known minute; 0 before the first."""
+        return self._state.consumed[self.newest] if self.newest >= 0 else 0
 
     def consumed_quanta(self, minutes: int) -> list[int]:
         """Quanta consumed in each of the last known minutes, oldest first."""
@@ -161,6 +167,7 @@ class Seen:
     Attributes:
         now: Seconds since 1970, UTC.
         resources: The table first, then its indexes.
+        targets: Their targets.
     """
 
     def __init__(
@@ -168,6 +175,9 @@ class Seen:
     ) -> None:
         self.now = base
         self.resources = resources
+        self.targets: dict[TargetKey, PolicyTarget] = {
+            (resource.index, target.dimension): target for resource in resources for target in resource.targets
+        }
         self._delay = metric_delay
         self._base = base
         self._pulse_delay = pulse_delay
@@ -180,10 +190,9 @@ class Seen:
         """Let it be so many seconds after the start."""
         self.now = self._base + at
         newest = (at - self._delay) // 60 - 1
-        for resource in self.resources:
-            for target in resource.targets:
-                target.newest = newest
-                target.newest_slot = (at - self._pulse_delay) // SLOT_SECONDS - 1
+        newest_slot = (at - self._pulse_delay) // SLOT_SECONDS - 1
+        for target in self.targets.values():
+            target.newest, target.newest_slot = newest, newest_slot
 
 
 class Policy:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -221,20 +222,13 @@ def _newest(now: datetime) -> int:
     return int(now.timestamp()) // 60 - 1
 
 
-def _series(points: Mapping[int, float], newest: int, minutes: int) -> tuple[int | None, ...]:
-    return tuple(
-        None if (value := points.get(minute)) is None else max(0, -int(-value // 1))
-        for minute in range(newest - minutes + 1, newest + 1)
-    )
-
-
 def _read_metrics(
     cloudwatch: CloudWatchClient, queries: Sequence[_Query], minutes: int, now: datetime
 ) -> dict[_Query, tuple[int | None, ...]]:
     """Return the values of the last whole *minutes* before *now*, oldest first; `None` where there is no datapoint."""
     series: dict[_Query, tuple[int | None, ...]] = {}
-    newest = _newest(now)
-    end = datetime.fromtimestamp((newest + 1) * 60, UTC)
+    after = _newest(now) + 1
+    first, end = after - minutes, datetime.fromtimestamp(after * 60, UTC)
     per_call = metrics_per_call(minutes)
     for start in range(0, len(queries), per_call):
         batch = queries[start : start + per_call]
@@ -242,17 +236,17 @@ def _read_metrics(
         pages = cloudwatch.get_paginator("get_metric_data").paginate(
             MetricDataQueries=documents, StartTime=end - minutes * _MINUTE, EndTime=end, ScanBy="TimestampAscending"
         )
-        points: list[dict[int, float]] = [{} for _ in batch]
+        rows: list[list[int | None]] = [[None] * minutes for _ in batch]
         for page in pages:
             for result in page["MetricDataResults"]:
-                points_of_query = points[int(result["Id"][1:])]
+                row = rows[int(result["Id"][1:])]
                 seconds: Any = result["Timestamps"]
                 for at, value in zip(seconds, result["Values"], strict=False):
+                    place = int(at) // 60 - first
                     # NaN fails this comparison, so it counts as no datapoint
-                    if value >= 0:
-                        points_of_query[int(at) // 60] = value
-        for query, points_of_query in zip(batch, points, strict=True):
-            series[query] = _series(points_of_query, newest, minutes)
+                    if value >= 0 and 0 <= place < minutes:
+                        row[place] = ceil(value)
+        series |= zip(batch, map(tuple, rows), strict=True)
     return series
 
 

@@ -84,9 +84,10 @@ class Slots:
         The last slots may not be told yet: up to three of them count as the newest that was.
         """
         asked = [
-            -(-((consumed or 0) + refused) * 100 // coverage_percent)
-            for consumed, refused in zip(self.consumed_units, self.refused_units, strict=True)
+            (consumed or 0) + refused for consumed, refused in zip(self.consumed_units, self.refused_units, strict=True)
         ]
+        if coverage_percent != 100:
+            asked = [-(-units * 100 // coverage_percent) for units in asked]
         untold = 0
         while untold < min(CALM_SLOTS, len(asked) - 1) and self._is_untold(len(asked) - 1 - untold):
             untold += 1

@@ -107,8 +107,7 @@ def due_targets(
 
 
 def _is_boosted_anew(leases: Sequence[Lease], target: Target, at: datetime) -> bool:
-    before = boosts_at(leases, target.key, at - MINUTE)
-    return bool(leases) and boosts_at(leases, target.key, at) != before
+    return bool(leases) and boosts_at(leases, target.key, at) != boosts_at(leases, target.key, at - MINUTE)
 
 
 def minutes_to_observe(scaled: ScaledPlan, clock: Clock) -> int:

@@ -129,7 +129,10 @@ def one_lowered(decisions: Sequence[Decision], capacities: Mapping[Dimension, in
         if each.lowered_to is not None
     }
     most = max(saved, key=saved.__getitem__, default=None)
-    return tuple(each if each.dimension == most else replace(each, lowered_to=None) for each in decisions)
+    return tuple(
+        replace(each, lowered_to=None) if each.dimension in saved and each.dimension != most else each
+        for each in decisions
+    )
 
 
 def wanted_units(decisions: Sequence[Decision]) -> Mapping[Dimension, int]:

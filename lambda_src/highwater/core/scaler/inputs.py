@@ -87,10 +87,7 @@ class Observation:
     @property
     def pending_minutes(self) -> int:
         """How many of the newest minutes have no datapoint yet: all of them where none has one."""
-        for back, units in enumerate(reversed(self.consumed_units)):
-            if units is not None:
-                return back
-        return len(self.consumed_units)
+        return self.consumed_units.pending
 
     @property
     def known_units(self) -> Minutes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any, Final, overload
 
 from highwater.core.plan.zones import MINUTES_PER_HOUR
@@ -11,6 +12,8 @@ from highwater.core.plan.zones import MINUTES_PER_HOUR
 # minutes over which a jump is averaged, and minutes before it whose peak it must exceed
 _JUMP_MINUTES: Final = 4
 _BEFORE_MINUTES: Final = 15
+_BELOW_ZERO: Final = "units below zero"
+_ALL: Final = slice(None)
 
 
 class MinuteSeries:
@@ -20,18 +23,23 @@ class MinuteSeries:
     answer. Either way a window answers the same.
     """
 
-    __slots__ = ("_block_peaks", "_jumps", "_jumps_at", "_sums", "_units")
+    __slots__ = ("_hour_peaks", "_jumps", "_jumps_at", "_sums", "_units")
 
     def __init__(self, units: Iterable[int | None] = ()) -> None:
-        self._units: list[int | None] = []
-        self._block_peaks: list[int] = []
-        # the highest minute of each hour, so that the peak of a day need not look at each; the sum of all before each
-        self._sums = [0]
+        self._units = list(units)
+        known = [each or 0 for each in self._units]
+        if min(known, default=0) < 0:
+            raise ValueError(_BELOW_ZERO)
+        # the highest minute of each hour, so that the peak of a day need not look at each
+        hours = range(0, len(known), MINUTES_PER_HOUR)
+        self._hour_peaks = [max(known[at : at + MINUTES_PER_HOUR]) for at in hours]
+        # the sum of all minutes before each
+        self._sums = [0, *accumulate(known)]
         # minutes that may begin a jump, each with the sum of four minutes from it on and the highest of those before it
         self._jumps_at: list[int] = []
         self._jumps: list[tuple[int, int]] = []
-        for each in units:
-            self.append(each)
+        for at in range(_BEFORE_MINUTES, len(known) - _JUMP_MINUTES + 1):
+            self._note_jump(at)
 
     def __len__(self) -> int:
         """How many minutes there are."""
@@ -40,18 +48,19 @@ class MinuteSeries:
     def append(self, units: int | None) -> None:
         """Add the units consumed in the next minute, `None` for no datapoint; raises `ValueError` below zero."""
         if units is not None and units < 0:
-            message = "units below zero"
-            raise ValueError(message)
+            raise ValueError(_BELOW_ZERO)
         self._units.append(units)
         self._sums.append(self._sums[-1] + (units or 0))
         if len(self._units) % MINUTES_PER_HOUR == 1:
-            self._block_peaks.append(units or 0)
-        elif units and units > self._block_peaks[-1]:
-            self._block_peaks[-1] = units
+            self._hour_peaks.append(units or 0)
+        elif units and units > self._hour_peaks[-1]:
+            self._hour_peaks[-1] = units
         at = len(self._units) - _JUMP_MINUTES
-        if at < _BEFORE_MINUTES:
-            return
-        after = self._sums[-1] - self._sums[at]
+        if at >= _BEFORE_MINUTES:
+            self._note_jump(at)
+
+    def _note_jump(self, at: int) -> None:
+        after = self._sums[at + _JUMP_MINUTES] - self._sums[at]
         # quicker than the next comparison, which includes this one
         if after > _JUMP_MINUTES * (self._units[at - 1] or 0):
             highest = max(filter(None, self._units[at - _BEFORE_MINUTES : at]), default=0)
@@ -101,6 +110,8 @@ class Minutes(Sequence["int | None"]):
                 message = f"minute {at} of {len(self)}"
                 raise IndexError(message)
             return self._series._units[(self._end if at < 0 else self._start) + at]
+        if at == _ALL:
+            return self._series._units[self._start : self._end]
         first, last, step = at.indices(len(self))
         return self._series._units[self._start + first : self._start + max(first, last) : step]
 
@@ -127,6 +138,14 @@ class Minutes(Sequence["int | None"]):
         """The values."""
         return f"Minutes({self[:]})"
 
+    @property
+    def pending(self) -> int:
+        """How many of the newest minutes are not known: all of them where none is."""
+        units, at = self._series._units, self._end
+        while at > self._start and units[at - 1] is None:
+            at -= 1
+        return self._end - at
+
     def before(self, minutes: int) -> Minutes:
         """Return all but the newest so many minutes."""
         return Minutes(self._series, self._start, max(self._start, self._end - minutes))
@@ -139,7 +158,7 @@ class Minutes(Sequence["int | None"]):
             return max(filter(None, units[start:end]), default=0)
         return max(
             max(filter(None, units[start : first * MINUTES_PER_HOUR]), default=0),
-            max(self._series._block_peaks[first:last]),
+            max(self._series._hour_peaks[first:last]),
             max(filter(None, units[last * MINUTES_PER_HOUR : end]), default=0),
         )
 

@@ -16,7 +16,7 @@ from highwater.core.plan.plan import Target
 from highwater.core.plan.zones import MINUTES_PER_DAY, MINUTES_PER_HOUR
 from highwater.core.prices import prices_or_usual
 from highwater.core.scaler.burst import CAPACITY_MINUTES, DrainSeries
-from highwater.core.schedule.bounds import Bounds, timeline
+from highwater.core.schedule.bounds import Bounds, bounds_with, timeline
 from highwater.core.tracking import DEFAULT_TARGET_PERCENT, Alarm, TargetTracking
 from highwater.core.units import Dimension
 
@@ -182,6 +182,8 @@ class PastSeries:
 
 def planned_by_minute(target: Target, first: int, minutes: int) -> list[Bounds]:
     """Return the plan's floor and ceiling in each of so many *minutes* from the minute *first* since 1970 on."""
+    if not target.windows:
+        return [bounds_with(target, ())] * minutes
     start = datetime.fromtimestamp(first * 60, UTC)
     planned: list[Bounds] = []
     for at, bounds in reversed(timeline(target, start, start + timedelta(minutes=minutes))):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -79,6 +79,7 @@ class RunOutcome:
         """Add the outcome for one table."""
         self.decisions += other.decisions
         self.failed |= other.failed
+        self.left += other.left
         self.notes += other.notes
         self.thresholds += other.thresholds
         for metric, value in other.counts.items():
@@ -120,14 +121,12 @@ class GatheredRegion:
         due: The tables with targets that are due.
         registered: Bounds and suspensions of these targets in Application Auto Scaling.
         alarms: The targets' alarms.
-        consumed: The targets' consumption in the last minutes, without throttles.
     """
 
     clock: Clock
     due: tuple[DueTable, ...]
     registered: RegisteredTargets
     alarms: Mapping[TargetName, TargetAlarm]
-    consumed: Mapping[TargetName, Observation]
 
 
 def gather_region(
@@ -150,7 +149,7 @@ def gather_region(
     names = [name for table in due for name in table.names()]
     registered = read_targets(region.autoscaling, names)
     clock = _clock(event, registered.at, outcome)
-    return GatheredRegion(clock, due, registered, alarms, _read_consumption(region, due, clock, outcome))
+    return GatheredRegion(clock, due, registered, alarms)
 
 
 def _due_tables(
@@ -274,37 +273,54 @@ def _clock(event: ScalerEvent, service: datetime, outcome: RunOutcome) -> Clock:
     return Clock(_minute(of_event), max(of_event, service), patience)
 
 
-def _read_consumption(
-    region: AwsRegion, due: Iterable[DueTable], clock: Clock, outcome: RunOutcome
-) -> Mapping[TargetName, Observation]:
-    """Return the last minutes of every target that is due; nothing for targets whose metrics could not be read."""
-    found: dict[TargetName, Observation] = {}
-    by_minutes: dict[int, list[TargetName]] = {}
-    for table in due:
-        if not table.scaled.mode.follows_demand:
-            found |= dict.fromkeys(table.names(), Observation.nothing())
-            continue
-        by_minutes.setdefault(minutes_to_observe(table.scaled, clock), []).extend(table.names())
-    failed = 0
-    for minutes, names in _batches(by_minutes):
+@dataclass(slots=True)
+class Consumption:
+    """Reads the last minutes of tables that are due, for some tables at a time.
+
+    A run of thousands of targets has no memory for the minutes of all of them.
+
+    Attributes:
+        region: The clients of the tables' region.
+        clock: The times of the turn.
+        outcome: Collects what could not be read.
+    """
+
+    region: AwsRegion
+    clock: Clock
+    outcome: RunOutcome
+    _failed: int = 0
+
+    def groups(self, due: Iterable[DueTable]) -> Iterator[list[DueTable]]:
+        """Yield the tables in groups that one call can read, so that a failed call does not affect the other groups."""
+        by_minutes: dict[int, list[DueTable]] = {}
+        for table in due:
+            by_minutes.setdefault(minutes_to_observe(table.scaled, self.clock), []).append(table)
+        for minutes, alike in by_minutes.items():
+            group: list[DueTable] = []
+            targets, most = 0, metrics_per_call(minutes)
+            for table in alike:
+                if group and targets + len(table.targets) > most:
+                    yield group
+                    group, targets = [], 0
+                group.append(table)
+                targets += len(table.targets)
+            yield group
+
+    def read(self, group: Sequence[DueTable]) -> Mapping[TargetName, Observation]:
+        """Return the last minutes of the targets of a group; nothing for those whose metrics could not be read."""
+        found = {name: Observation.nothing() for table in group for name in table.names()}
+        names = [name for table in group if table.scaled.mode.follows_demand for name in table.names()]
+        if not names:
+            return found
+        minutes, region = minutes_to_observe(group[0].scaled, self.clock), self.region
         try:
-            if failed < _MOST_FAILED_READS:
-                found |= read_consumption(region.cloudwatch, names, minutes, clock.now, region.rate)
-                continue
+            if self._failed < _MOST_FAILED_READS:
+                return found | read_consumption(region.cloudwatch, names, minutes, self.clock.now, region.rate)
         except Exception as error:  # without metrics, floors may rise to their plans but never fall
-            outcome.notes.append(f"no metrics could be read: {type(error).__name__}: {error}")
-            failed += 1
-        outcome.count(ScalerMetric.METRICS_MISSING, len(names))
-        found |= dict.fromkeys(names, Observation.nothing())
-    return found
-
-
-def _batches(by_minutes: Mapping[int, list[TargetName]]) -> Iterator[tuple[int, list[TargetName]]]:
-    """Yield the targets in groups that are read in one call, so that a failed call does not affect the other groups."""
-    for minutes, names in by_minutes.items():
-        size = metrics_per_call(minutes)
-        for start in range(0, len(names), size):
-            yield minutes, names[start : start + size]
+            self.outcome.notes.append(f"no metrics could be read: {type(error).__name__}: {error}")
+            self._failed += 1
+        self.outcome.count(ScalerMetric.METRICS_MISSING, len(names))
+        return found
 
 
 def _minute(at: datetime) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence, Set
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -15,13 +15,14 @@ from highwater.aws.parameters import ScaledPlans, read_plans, read_plans_of
 from highwater.aws.region import AwsRegion
 from highwater.aws.tables import TableBusyError, describe_table, translating
 from highwater.aws.tags import read_tagged_plans, read_tagged_scalers
-from highwater.core.scaler import ScaledPlan, review
+from highwater.core.names import TargetName
+from highwater.core.scaler import Observation, ScaledPlan, review
 from highwater.core.scaler.attention import is_other_scalers_tick
 from highwater.core.scaler.metrics import ScalerMetric
 from highwater.handlers.scaler.apply import Application
 from highwater.handlers.scaler.boosted import BoostedTables
 from highwater.handlers.scaler.event import ALARM, TICK, ScalerEvent
-from highwater.handlers.scaler.gather import DueTable, GatheredRegion, RunOutcome, gather_region
+from highwater.handlers.scaler.gather import Consumption, DueTable, GatheredRegion, RunOutcome, gather_region
 
 _KEPT = timedelta(minutes=5)
 _MOST_READ_ALWAYS = 200
@@ -174,15 +175,21 @@ class ScalerRun:
         if gathered is None:
             return 0
         self._note_other_scalers(gathered)
+        consumption = Consumption(region, gathered.clock, self.outcome)
+        work: list[Future[RunOutcome]] = []
+        unfinished: set[Future[RunOutcome]] = set()
         with ThreadPoolExecutor(_THREADS) as pool:
-            work = {due.scaled.label: pool.submit(self._scale_table, region, due, gathered) for due in gathered.due}
-            for label, done in work.items():
-                try:
-                    self.outcome.add(done.result())
-                except _OutOfTimeError:
-                    self.outcome.left.append(label)
-                except Exception as error:
-                    self.outcome.failed[label] = f"{type(error).__name__}: {error}"
+            for group in consumption.groups(gathered.due):
+                has_time = self.remaining_seconds() > 0
+                consumed = consumption.read(group) if has_time else {}
+                started = [pool.submit(self._outcome_of, region, due, gathered, consumed) for due in group]
+                work += started
+                unfinished.update(started)
+                # read on when a thread would be idle, so that only the minutes of these tables take memory
+                while len(unfinished) >= _THREADS:
+                    unfinished = wait(unfinished, return_when=FIRST_COMPLETED).not_done
+        for done in work:
+            self.outcome.add(done.result())
         return sum(len(due.targets) for due in gathered.due)
 
     def _note_other_scalers(self, gathered: GatheredRegion) -> None:
@@ -253,19 +260,27 @@ class ScalerRun:
             why = f": {'; '.join(refusals)}" if refusals else ""
             self.outcome.notes.append(f"thresholds of {left} alarms are left to the next runs{why}")
 
-    def _scale_table(self, region: AwsRegion, due: DueTable, gathered: GatheredRegion) -> RunOutcome:
-        """Gather, review and apply, for one table."""
+    def _outcome_of(
+        self, region: AwsRegion, due: DueTable, gathered: GatheredRegion, consumed: Mapping[TargetName, Observation]
+    ) -> RunOutcome:
+        """Scale one table. An error is returned as a sentence: its traceback would retain the table's minutes."""
+        label = due.scaled.label
         if self.remaining_seconds() <= 0:
-            raise _OutOfTimeError
+            return RunOutcome(left=[label])
+        try:
+            return self._scale_table(region, due, gathered, consumed)
+        except Exception as error:
+            return RunOutcome(failed={label: f"{type(error).__name__}: {error}"})
+
+    def _scale_table(
+        self, region: AwsRegion, due: DueTable, gathered: GatheredRegion, consumed: Mapping[TargetName, Observation]
+    ) -> RunOutcome:
+        """Observe, review and apply, for one table."""
         outcome = RunOutcome()
         scaled = due.scaled
         described = describe_table(region.dynamodb, scaled.table)
-        registered, consumed, clock = gathered.registered, gathered.consumed, gathered.clock
+        registered, clock = gathered.registered, gathered.clock
         seen = observe_table(region, scaled, described, due.names(), registered, consumed, clock, self.kept, outcome)
         reviewed = review(scaled, seen, clock)
         dry_run = self.options.dry_run
         return Application(region, gathered, seen, reviewed, dry_run, self.pause, outcome, self.kept).apply()
-
-
-class _OutOfTimeError(Exception):
-    """The run must end."""
