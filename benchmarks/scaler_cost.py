@@ -21,15 +21,15 @@ _MINUTES: Final = HOURS_PER_MONTH * 60
 # more while the target's alarm is in ALARM, and in the half hour after an increase.
 METRICS_PER_MONTH: Final = 20_835
 _MEMORY_GB: Final = 0.5
-_OWN_ALARMS: Final = 12
+OWN_ALARMS: Final = 12
 # AWS Systems Manager pricing, us-east-1, read 2026-11
 _ADVANCED_PARAMETER, _PARAMETER_READ = 0.05, 0.000005
 _TRACKING_ALARMS: Final = 4
-_COORDINATOR_ALARMS: Final = 8
+COORDINATOR_ALARMS: Final = 8
 # those that a coordinator adds to the scaler whose function it shares: on its lease table, and on refusals
-_SHARED_ALARMS: Final = 2
+SHARED_ALARMS: Final = 2
 # CapacityAlarms: throttled, hot key and near the ceiling
-_CAPACITY_ALARMS: Final = 3
+CAPACITY_ALARMS: Final = 3
 _FLEET: Final = 30
 # A boost of half an hour whose capacity comes within 20 seconds: begin, ten looks and release; a tick in each of its
 # minutes and one more. A run or a request takes half a second (docs/boosts.md). What it reads and writes of the lease
@@ -54,7 +54,7 @@ def per_target() -> list[tuple[str, float]]:
 def per_scaler() -> list[tuple[str, float]]:
     """Return the items of a scaler's cost apart from its targets: description and USD a month."""
     return [
-        (f"{_OWN_ALARMS} alarms on itself", _OWN_ALARMS * load_prices().alarm_month),
+        (f"{OWN_ALARMS} alarms on itself", OWN_ALARMS * load_prices().alarm_month),
         *scaler_items(load_prices()).items(),
     ]
 
@@ -105,7 +105,7 @@ def per_coordinator() -> list[tuple[str, float]]:
     """Return what a coordinator with a function of its own costs while nobody asks it: description and USD a month."""
     prices = load_prices()
     return [
-        (f"{_COORDINATOR_ALARMS} alarms on itself", _COORDINATOR_ALARMS * prices.alarm_month),
+        (f"{COORDINATOR_ALARMS} alarms on itself", COORDINATOR_ALARMS * prices.alarm_month),
         (f"{_MINUTES:,} runs of its tick", _MINUTES * (prices.schedule_run + _run())),
         (
             f"{_MINUTES:,} reads of the list of tables with boosts",
@@ -132,10 +132,10 @@ def of_fleet(tables: int, indexes: int = 0) -> list[tuple[str, float]]:
         ("Highwater: the scaler itself", sum(usd for _, usd in per_scaler())),
         (f"Highwater: {targets} targets", targets * sum(usd for _, usd in per_target())),
         (f"with or without it: {targets * _TRACKING_ALARMS} alarms of target tracking", targets * besides()[0][1]),
-        (f"if you want: {targets * _CAPACITY_ALARMS} alarms of CapacityAlarms", targets * _CAPACITY_ALARMS * alarm),
+        (f"if you want: {targets * CAPACITY_ALARMS} alarms of CapacityAlarms", targets * CAPACITY_ALARMS * alarm),
         (
             "if you want: a coordinator that shares the scaler's function",
-            _SHARED_ALARMS * alarm + prices.custom_metric_month,
+            SHARED_ALARMS * alarm + prices.custom_metric_month,
         ),
     ]
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
 from highwater.core import Dimension
-from highwater.core.tracking import DEFAULT_TARGET_PERCENT
+from highwater.core.tracking import NATIVE_TARGET_PERCENT
 from highwater_local import ministack
 from highwater_local.autoscaling.records import ServiceError, TargetKey, target_key
 from highwater_local.autoscaling.service import AutoScaling
@@ -418,7 +418,7 @@ class Provisioners:
             _called(service.register, key, int(setting["MinCapacity"]), int(setting["MaxCapacity"]))
             metric = {"PredefinedMetricType": f"DynamoDB{key.dimension.title()}CapacityUtilization"}
             tracking = numbers(
-                setting.get("TargetTrackingScalingPolicyConfiguration") or {"TargetValue": DEFAULT_TARGET_PERCENT}
+                setting.get("TargetTrackingScalingPolicyConfiguration") or {"TargetValue": NATIVE_TARGET_PERCENT}
             )
             tracking["PredefinedMetricSpecification"] = metric
             _called(service.put_policy, key, f"{name}-{key.dimension}", "TargetTrackingScaling", tracking)

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from highwater_lab.commands.rehearse import rehearse_command
 from tests.cdk_cli import ROOT
 from tests.command import SCRIPT, Command, refused
+from tests.commands.pipelines import ACTION, JOB
 from tests.template.plans import action, plan, state, table, target
 
 pytestmark = pytest.mark.xdist_group("rehearsed app")
@@ -376,3 +378,11 @@ def test_parameter_wins_over_a_file_which_may_have_more(command: Command, tmp_pa
     assert refused(command("migrate", "t.yaml", "--parameters", "t.toml")) == (
         "highwater migrate: t.toml: cannot be read: No such file or directory"
     )
+
+
+def test_limits_may_be_set_for_pull_requests_and_merge_requests_too() -> None:
+    flags = {name.removeprefix("--") for option in rehearse_command.params for name in option.opts}
+    limits = {flag for flag in flags if flag.startswith(("max-", "fail-"))}
+    assert limits == {name for name in ACTION["inputs"] if name.startswith(("max-", "fail-"))}
+    variables = {f"HIGHWATER_{limit.replace('-', '_').upper()}" for limit in limits}
+    assert variables == {name for name in JOB["variables"] if name.startswith(("HIGHWATER_MAX_", "HIGHWATER_FAIL_"))}

@@ -9,6 +9,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 
+from benchmarks import scaler_cost
 from cdk_highwater import (
     BoostCoordinator,
     Capacity,
@@ -111,6 +112,16 @@ def test_page_says_what_to_do_about_every_alarm_and_about_no_other() -> None:
     alarms = {*OF_SCALER, *OF_BOOSTS, *OF_PULSES, *OF_TABLE, *OF_ON_DEMAND}
     assert alarms - _pages_alarms() == set()
     assert _pages_alarms() - alarms == set()
+
+
+def test_price_of_a_scaler_and_a_coordinator_counts_their_alarms() -> None:
+    priced = (
+        scaler_cost.OWN_ALARMS,
+        scaler_cost.COORDINATOR_ALARMS,
+        scaler_cost.SHARED_ALARMS,
+        scaler_cost.CAPACITY_ALARMS,
+    )
+    assert priced == (len(OF_SCALER), len(OF_FLOORS | OF_BOOSTS), len(OF_BOOSTS), len(OF_TABLE))
 
 
 def test_alarms_of_a_table_are_three_for_each_target_that_may_grow() -> None:

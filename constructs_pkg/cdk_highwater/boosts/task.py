@@ -14,7 +14,7 @@ from cdk_highwater.boosts.grants import name_of_table, require_units
 from cdk_highwater.support.arguments import require, require_or_none
 from cdk_highwater.support.asset import client_files, make_small_function
 from cdk_highwater.support.nag import BOOST_TASK_RULES
-from highwater.core.boosts.lease import LONGEST_LEASE
+from highwater.core.boosts.lease import LONGEST_BOOST
 
 # Between questions whether the capacity is there, as jobs of Python have it: half as long again each time, and as many
 # executions may start at one time, each waits for a random part of that
@@ -190,7 +190,7 @@ def _questions_within(seconds: float) -> int:
 
 def _whole_minutes(lease: cdk.Duration) -> int:
     minutes = lease.to_minutes(integral=False)
-    most = LONGEST_LEASE // timedelta(minutes=1)
+    most = LONGEST_BOOST // timedelta(minutes=1)
     if not 1 <= minutes <= most or minutes % 1:
         message = f"lease is {minutes:,g} minutes; allowed: whole minutes from 1 to {most:,}; a window can last longer"
         raise ValueError(message)

@@ -14,7 +14,7 @@ _MINUTE = cdk.Duration.minutes(1)
 
 
 # Those of a table with provisioned capacity
-PROVISIONED_CAUSES = (ThrottleCause.PROVISIONED, ThrottleCause.KEY_RANGE, ThrottleCause.ACCOUNT)
+PROVISIONED_CAUSES = tuple(cause for cause in ThrottleCause if cause.is_of_provisioned)
 
 
 class TargetMetrics:

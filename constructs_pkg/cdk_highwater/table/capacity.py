@@ -47,8 +47,8 @@ from highwater.core.errors import did_you_mean
 from highwater.core.findings import conflict
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.names import TargetName, plan_parameter
+from highwater.core.plan.capacity import DEFAULT_TARGET_PERCENT
 from highwater.core.schedule.bounds import highest_ceiling
-from highwater.core.tracking import DEFAULT_TARGET_PERCENT
 
 
 class WindowHolder:

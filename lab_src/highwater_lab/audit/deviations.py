@@ -18,7 +18,7 @@ from highwater.core.names import TargetName
 from highwater.core.prices import HOURS_PER_MONTH
 from highwater.core.scaler.plan import ScaledPlan
 from highwater.core.schedule.bounds import Bounds, bounds_at
-from highwater.core.tracking import DEFAULT_TARGET_PERCENT, TargetTracking
+from highwater.core.tracking import NATIVE_TARGET_PERCENT, TargetTracking
 from highwater_lab.audit.account import LiveScaling
 from highwater_lab.services.billing import ALARMS_PER_POLICY
 from highwater_lab.services.prices import Prices, UnitPrices
@@ -250,7 +250,7 @@ class DeclaredTarget:
         if capacity.is_autoscaled:
             percent = capacity.target_utilization_percent
             tracking = TargetTracking(
-                target_percent=DEFAULT_TARGET_PERCENT if percent is None else int(percent),
+                target_percent=NATIVE_TARGET_PERCENT if percent is None else int(percent),
                 scale_in_cooldown=_seconds(capacity.scale_in_cooldown),
                 scale_out_cooldown=_seconds(capacity.scale_out_cooldown),
                 disable_scale_in=capacity.disable_scale_in,

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from highwater.core import Dimension
-from highwater.core.tracking import DEFAULT_TARGET_PERCENT, TargetTracking
+from highwater.core.tracking import NATIVE_TARGET_PERCENT, TargetTracking
 from highwater_lab.commands.options import Misuse, check_places, misuse_of_errors, parameters_options
 from highwater_lab.recommend.added import AddedResources, ComingTable, added_to
 from highwater_lab.recommend.code import managed_code_of
@@ -150,7 +150,7 @@ def _at_all_times(target: TargetSetup) -> TargetSetup:
     tracking = target.tracking
     if tracking is None and target.has_target and floor < ceiling:
         # its bounds stay, so something has to move it between them
-        tracking = TargetTracking(target_percent=DEFAULT_TARGET_PERCENT)
+        tracking = TargetTracking(target_percent=NATIVE_TARGET_PERCENT)
     return replace(target, units=max(target.units, floor), min=floor, max=ceiling, tracking=tracking)
 
 

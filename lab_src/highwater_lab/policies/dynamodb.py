@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from highwater.core import Dimension, Units
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
-from highwater.core.tracking import DEFAULT_TARGET_PERCENT, TargetTracking
+from highwater.core.tracking import NATIVE_TARGET_PERCENT, TargetTracking
 from highwater_lab.simulation.policy import Policy
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.simulation.table import rates_of
@@ -48,7 +48,7 @@ class Native(Policy):
 
     source = "AWS: Application Auto Scaling User Guide; alarm settings as read from live accounts"
 
-    def __init__(self, target_percent: int = DEFAULT_TARGET_PERCENT) -> None:
+    def __init__(self, target_percent: int = NATIVE_TARGET_PERCENT) -> None:
         self.name = f"native:{target_percent}"
         self._target_percent = target_percent
 

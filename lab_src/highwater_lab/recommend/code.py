@@ -12,7 +12,7 @@ from typing import Final
 
 from highwater.core import Capacity, Dimension, HighWaterMark, IndexCapacity, Plan, Window
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
-from highwater.core.tracking import DEFAULT_TARGET_PERCENT
+from highwater.core.plan.capacity import DEFAULT_TARGET_PERCENT
 from highwater_lab.recommend.candidates import Candidate
 from highwater_lab.simulation import KeyAttribute, Keys, KnownTable, TableSetup
 from highwater_lab.simulation.plans import declared_plan

@@ -374,7 +374,7 @@ class _Simulator:
             choice if dimension is Dimension.READ else None, choice if dimension is Dimension.WRITE else None
         )
         # `check` rejects some combinations of windows, of monthly ones above all; such a plan could not be deployed
-        for windows in (tuple(w for w in choice.windows if w.month_day is None), ()):
+        for windows in (tuple(w for w in choice.windows if not w.weeks_differ), ()):
             if any(finding.severity is Severity.ERROR for finding in check(plan)):
                 plan, choice = replace(plan, windows=windows), replace(choice, windows=windows)
         run = self._simulate(plan, Declared.name, traffic)

@@ -9,7 +9,7 @@ from typing import Final
 
 from highwater.core import Dimension
 from highwater.core.boosts import Lease, units_for_rate
-from highwater.core.boosts.lease import LONGEST_LEASE
+from highwater.core.boosts.lease import LONGEST_BOOST
 from highwater.core.pacing.following import RateGoal, Start
 from highwater_lab.simulation import JobSetup, TableSetup
 from highwater_lab.traffic import Traffic
@@ -122,7 +122,7 @@ class PlannedJob:
             dimension=self.dimension,
             units=units_for_rate(self.rate, target_percent),
             at=asked_at.time() if isinstance(self.at, time) else asked_at,
-            length=min(_UNTIL_READY + timedelta(seconds=-(-self.units // self.rate)), LONGEST_LEASE),
+            length=min(_UNTIL_READY + timedelta(seconds=-(-self.units // self.rate)), LONGEST_BOOST),
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from highwater.core import Bounds, Dimension
 from highwater.core.pulses import SLOT_SECONDS
-from highwater.core.tracking import DEFAULT_TARGET_PERCENT
+from highwater.core.tracking import NATIVE_TARGET_PERCENT
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.rooms import drained, start_queue
 from highwater_lab.services.autoscaling import bounds_before
@@ -46,7 +46,7 @@ def _open_target(resource: ResourceSetup, dimension: Dimension, traffic: Traffic
     floor, ceiling = bounds_before(target.actions, int(traffic.start.timestamp()), target.min, target.max)
     if not target.is_scaled:
         return replace(target, min=floor, max=ceiling, units=min(max(target.units, floor), ceiling))
-    percent = DEFAULT_TARGET_PERCENT if is_polled or target.tracking is None else target.tracking.target_percent
+    percent = NATIVE_TARGET_PERCENT if is_polled or target.tracking is None else target.tracking.target_percent
     rates = rates_of(traffic, resource, dimension)
     demand = -(-sum(rates[: 60 // traffic.bin_seconds]) * traffic.bin_seconds // 3600) if rates else 0
     units = min(max(-(-demand * 100 // percent), floor, 1), ceiling)

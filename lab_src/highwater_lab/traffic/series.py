@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from highwater.core import Dimension, HighwaterError
+from highwater.core.pulses import SLOT_SECONDS
 from highwater_lab.physics import QUANTA_PER_UNIT
 
 
@@ -28,8 +29,6 @@ DEFAULT_START: Final = datetime(2026, 11, 2, tzinfo=UTC)
 # Ten years of minutes or two months of seconds; a longer series most likely has a wrong bin length
 MOST_BINS: Final = 5_300_000
 _MOST_UNITS_PER_SECOND: Final = 10**7
-# What noise varies: a burst of the burst bucket's kind is longer, and the pulses of a fleet have slots of this length.
-_SLOT_SECONDS: Final = 10
 _EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)
 _LATEST: Final = datetime(2200, 1, 1, tzinfo=UTC)
 
@@ -198,12 +197,12 @@ class Traffic:
         generator = random.Random(seed)  # noqa: S311 - no secret
         counts: dict[Stream, array[float]] = {stream: array("d") for stream in self.rates}
         for minute in range(self.minutes):
-            slots = [generator.lognormvariate(0, deviation) for _ in range(MINUTE // _SLOT_SECONDS)]
+            slots = [generator.lognormvariate(0, deviation) for _ in range(MINUTE // SLOT_SECONDS)]
             total = sum(slots)
             for stream, rates in self.rates.items():
                 units = rates[minute] * MINUTE / QUANTA_PER_UNIT
                 counts[stream].extend(units * slot / total for slot in slots)
-        noisy = Traffic.from_counts(self.name, counts, bin_seconds=_SLOT_SECONDS, start=self.start)
+        noisy = Traffic.from_counts(self.name, counts, bin_seconds=SLOT_SECONDS, start=self.start)
         note = f"{self.name}: the seconds within minutes are drawn at random: noise {deviation:g}, seed {seed}"
         # the source's exact counts are of whole minutes, and its rates are exact
         return replace(

@@ -33,7 +33,7 @@ from highwater.client.boost import boost
 from highwater.client.coordinator import BoostError
 from highwater.core.names import TargetName
 from highwater.core.pacing.following import Follower, RateGoal, Shown, Start
-from highwater.core.tracking import DEFAULT_TARGET_PERCENT
+from highwater.core.tracking import NATIVE_TARGET_PERCENT
 from highwater.core.units import MILLIUNITS, Dimension
 
 _LOG: Final = logging.getLogger("highwater.pace")
@@ -335,7 +335,7 @@ class FollowedRate:
                     "itself drives the capacity up, to the ceiling",
                     self._label(index),
                     self._goal.percent,
-                    watched.shown.target_percent or DEFAULT_TARGET_PERCENT,
+                    watched.shown.target_percent or NATIVE_TARGET_PERCENT,
                 )
 
     def _label(self, index: str | None) -> str:

@@ -108,7 +108,6 @@ Costs = Mapping[tuple[str, TargetKey], float]
 LEAST_RATE: Final = 0.001
 _LONG_AGO: Final = -(10**30)
 _WHOLE: Final = 10**9
-_CAUSES_THAT_BRAKE_ALL: Final = frozenset({ThrottleCause.ACCOUNT, ThrottleCause.MAX_ON_DEMAND})
 
 
 class PaceError(HighwaterError, ValueError):
@@ -469,7 +468,7 @@ class Pacer:
             for refusal in refusals:
                 if refusal.cause is ThrottleCause.PROVISIONED:
                     self._press([(table, (refusal.index, dimension))], now, may_be_allowed=True)
-                elif refusal.cause in _CAUSES_THAT_BRAKE_ALL:
+                elif refusal.cause.brakes_all:
                     self._press([at for at in self._budgets if at[1][1] is dimension], now)
 
     def rate(self, table: str, index: str | None, dimension: Dimension) -> float | None:

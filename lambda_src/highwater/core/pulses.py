@@ -172,7 +172,7 @@ _PARTITION: Final = "pulse#"
 _CONSUMED, _REFUSED = "c", "t"
 _CODES: Final = {Dimension.READ: "r", Dimension.WRITE: "w"}
 _DIMENSIONS: Final = {code: dimension for dimension, code in _CODES.items()}
-_AMOUNT: Final = re.compile(r"([ct])([0-5])([rw])(?::(.+))?", re.DOTALL)
+_AMOUNT: Final = re.compile(rf"([ct])([0-{SLOTS_PER_MINUTE - 1}])([rw])(?::(.+))?", re.DOTALL)
 # Larger amounts per slot are ignored as corrupt
 _MOST_UNITS: Final = 10**12
 # What a hint may say: whoever pulses can write to its item too. Slots until the year 2286; a target has less capacity

@@ -35,6 +35,16 @@ class ThrottleCause(StrEnum):
         return f"{self.limit}ThrottleEvents"
 
     @property
+    def brakes_all(self) -> bool:
+        """Whether it refuses requests to all tables and indexes of a dimension, or may: less is to be asked of each."""
+        return self in (ThrottleCause.ACCOUNT, ThrottleCause.MAX_ON_DEMAND)
+
+    @property
+    def is_of_provisioned(self) -> bool:
+        """Whether requests to provisioned capacity may meet it."""
+        return self is not ThrottleCause.MAX_ON_DEMAND
+
+    @property
     def label(self) -> str:
         """The cause in words, such as `key range`."""
         return self.replace("-", " ")

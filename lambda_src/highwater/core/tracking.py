@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-# The default target utilization of DynamoDB's console, and so what most tables have; the default of a plan too.
-DEFAULT_TARGET_PERCENT: Final = 70
+# The default target utilization of DynamoDB's console, and so what most tables have: what plans are compared with.
+NATIVE_TARGET_PERCENT: Final = 70
 # The low alarm's threshold is twenty percentage points below the target (AWS Database Blog, "Handle traffic spikes with
 # Amazon DynamoDB provisioned capacity"; alarms read from live accounts agree)
 LOW_ALARM_POINTS: Final = 20

@@ -20,7 +20,7 @@ from highwater.core.schedule.bounds import Bounds, Timeline
 from highwater.core.units import Dimension
 
 # A lease is for one job; capacity for longer is declared as a window
-LONGEST_LEASE = timedelta(days=1)
+LONGEST_BOOST = timedelta(days=1)
 
 
 class LeaseError(HighwaterError, ValueError):
@@ -67,10 +67,10 @@ class Lease:
     def __post_init__(self) -> None:
         if self.units < 1:
             raise LeaseError(f"{self.label}: a boost of {self.units:,} units/s; allowed: 1 or more")
-        if not timedelta(0) < self.end - self.start <= LONGEST_LEASE:
+        if not timedelta(0) < self.end - self.start <= LONGEST_BOOST:
             raise LeaseError(
                 f"{self.label}: a boost from {self.start.isoformat()} until {self.end.isoformat()}; allowed: up to "
-                f"{LONGEST_LEASE // timedelta(hours=1)} hours; declare a window for what lasts longer"
+                f"{LONGEST_BOOST // timedelta(hours=1)} hours; declare a window for what lasts longer"
             )
 
     @property
@@ -97,7 +97,7 @@ class Lease:
 
         A lease ends at most a day after its start, however often it is renewed.
         """
-        return replace(self, end=max(self.end, min(end, self.start + LONGEST_LEASE)))
+        return replace(self, end=max(self.end, min(end, self.start + LONGEST_BOOST)))
 
     def released_at(self, now: datetime) -> Lease:
         """Return the same lease, released at *now*, or earlier if it was released before."""
@@ -228,16 +228,14 @@ def _sentence(what: str, units: int, at: datetime) -> str:
 
 
 # What the leases of a boost have in common
-_SHARED: Final = ("id", "table", "owner", "start", "end", "reason", "released")
-_BOOST: Final = Codec(
-    dict[str, Any],
-    Field("released", form=or_none(INSTANT), left_out=None),
-    Field("targets"),
+_SHARED: Final = (
     *map(Field, ("id", "table", "owner")),
     Field("start", form=INSTANT),
     Field("end", form=INSTANT),
     Field("reason", left_out=""),
+    Field("released", form=or_none(INSTANT), left_out=None),
 )
+_BOOST: Final = Codec(dict[str, Any], Field("targets"), *_SHARED)
 _LEASE: Final = Codec(
     Lease,
     *map(Field, ("id", "table", "index")),
@@ -259,7 +257,7 @@ def boost_documents(leases: Iterable[Lease]) -> list[dict[str, Any]]:
     """
     boosts: dict[tuple[Any, ...], SimpleNamespace] = {}
     for lease in leases:
-        shared = {name: getattr(lease, name) for name in _SHARED}
+        shared = {each.attribute: getattr(lease, each.attribute) for each in _SHARED}
         boost = boosts.setdefault(tuple(shared.values()), SimpleNamespace(targets={}, **shared))
         boost.targets[target_text(lease.key)] = [lease.units, lease.is_total, lease.asked]
     return list(map(_BOOST.write, boosts.values()))

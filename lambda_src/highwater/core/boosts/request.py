@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from highwater.core.boosts.lease import LONGEST_LEASE, Lease, LeaseError
+from highwater.core.boosts.lease import LONGEST_BOOST, Lease, LeaseError
 from highwater.core.codec import WHOLE, Codec, Field, Form, instant_of_text, many, or_none
 from highwater.core.documents import read_document
 from highwater.core.errors import did_you_mean
@@ -193,7 +193,7 @@ class BoostRequest:
                 f"{self.table}: a boost at {at:%Y-%m-%d %H:%M} UTC; allowed: up to {FURTHEST.days} days ahead; "
                 "declare a window for what is known longer before"
             )
-        end = at + min(self.duration, START_HOLD if self.hold is Hold.START else LONGEST_LEASE - LEAD)
+        end = at + min(self.duration, START_HOLD if self.hold is Hold.START else LONGEST_BOOST - LEAD)
         if end <= now:
             raise LeaseError(
                 f"{self.table}: a boost from {at:%Y-%m-%d %H:%M} until {end:%Y-%m-%d %H:%M} UTC, which arrived at "
@@ -254,7 +254,7 @@ _NAME: Final = _if_text(lambda text: 1 <= len(text) <= 300 and text.isprintable(
 # the first or the last day of the calendar may be none in UTC, which overflows
 _INSTANT: Final = _or_none(lambda given: instant_of_text(str(given)).astimezone(UTC))
 _A_MOMENT: Final = "an instant with its zone, such as 2027-03-04T05:06Z"
-_MOST_MINUTES: Final = LONGEST_LEASE // timedelta(minutes=1)
+_MOST_MINUTES: Final = LONGEST_BOOST // timedelta(minutes=1)
 _SIZES: Final = {f"{each}{suffix}": (each, kind) for each in Dimension for suffix, kind in _KINDS.items()}
 # The members of a request: what reads each, and what is allowed
 _MEMBERS: Final[dict[str, tuple[Callable[[Any], Any], str]]] = {

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from highwater.core.bucket import BURST_SECONDS, settle
-from highwater.core.tracking import DEFAULT_TARGET_PERCENT
+from highwater.core.tracking import NATIVE_TARGET_PERCENT
 from highwater.core.units import MILLIUNITS, NANOSECONDS
 
 # Half of the documented burst capacity is counted on, as AWS does not guarantee it
@@ -115,7 +115,7 @@ class Follower:
         rate = self.goal.rate_at(shown.provisioned)
         least = min(rate, max(rate // _LEAST_PARTS, MILLIUNITS))
         if self.goal.percent is not None and not self.ratchets(shown) and shown.others is not None:
-            target = shown.target_percent or DEFAULT_TARGET_PERCENT
+            target = shown.target_percent or NATIVE_TARGET_PERCENT
             rate = min(rate, shown.provisioned * MILLIUNITS * target // 100 - shown.others)
         if self.goal.is_slow:
             rate = min(rate, self._room(shown) - others)
@@ -128,7 +128,7 @@ class Follower:
 
     def ratchets(self, shown: Shown) -> bool:
         """Whether the share alone is so large that auto scaling raises the capacity, and with it the share."""
-        return self.goal.percent is not None and self.goal.percent >= (shown.target_percent or DEFAULT_TARGET_PERCENT)
+        return self.goal.percent is not None and self.goal.percent >= (shown.target_percent or NATIVE_TARGET_PERCENT)
 
     def _room(self, shown: Shown) -> int:
         """Return the provisioned capacity and the part of the burst that may be spent until auto scaling raises it."""
@@ -151,6 +151,6 @@ class Follower:
         if shown.others is not None:
             return shown.others
         if self._guessed is None:
-            target = shown.target_percent or DEFAULT_TARGET_PERCENT
+            target = shown.target_percent or NATIVE_TARGET_PERCENT
             self._guessed = shown.provisioned * MILLIUNITS * target // 100
         return self._guessed

@@ -6,9 +6,13 @@ import struct
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from typing import Final
 
-from highwater.core.tracking import DEFAULT_TARGET_PERCENT
+from highwater.core.tracking import NATIVE_TARGET_PERCENT
 from highwater.core.units import Dimension, Duration, as_timedelta
+
+# The target utilization of a capacity that says none.
+DEFAULT_TARGET_PERCENT: Final = NATIVE_TARGET_PERCENT
 
 
 def is_deploy_time(value: object) -> bool:

@@ -215,6 +215,11 @@ class Window:
         return self.days is not None or self.month_day is not None
 
     @property
+    def weeks_differ(self) -> bool:
+        """Whether it is open in some weeks and not in others, or on other days: a week does not repeat itself."""
+        return self.month_day is not None
+
+    @property
     def days_text(self) -> str:
         """The days on which a recurring window starts: `MON-FRI`, `last day of the month`; empty for a one-off one."""
         if self.month_day is not None:

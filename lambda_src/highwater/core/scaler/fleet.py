@@ -23,12 +23,12 @@ COVERAGE_MINUTES: Final = 15
 MOST_TOLD_PERCENT: Final = 150
 # Below this coverage, pulses are too incomplete to size capacity from.
 LEAST_COVERAGE_PERCENT: Final = 25
-# From the end of one slot until the capacity is there that is asked for after the next: ten seconds for the slot, about
+# From the end of one slot until the capacity is there that is asked for after the next: the next slot itself, about
 # five for pulses and the wake-up, two for UpdateTable, minutes for new partitions (docs/model.md); and one more, as a
 # full bucket keeps nothing of what its first second adds. For auto scaling, 35: its activities last about as long,
 # though capacity was there after five in small tables (decision 41).
-HELP_SECONDS: Final = {Mode.FLOOR: 50, Mode.DIRECT: 18}
-HELP_ABOVE_MARK_SECONDS: Final = 310
+HELP_SECONDS: Final = {Mode.FLOOR: SLOT_SECONDS + 40, Mode.DIRECT: SLOT_SECONDS + 8}
+HELP_ABOVE_MARK_SECONDS: Final = SLOT_SECONDS + 300
 
 # Noise is measured over as long as a spike takes. What is above so many percent of demand counts, and the highest slot
 # is taken to be so many times that above the demand to come: chosen over traces with noise (decision 21; pays most

@@ -17,10 +17,10 @@ from highwater.core.plan.zones import MINUTES_PER_DAY, MINUTES_PER_HOUR
 from highwater.core.prices import prices_or_usual
 from highwater.core.scaler.burst import CAPACITY_MINUTES, DrainSeries
 from highwater.core.schedule.bounds import Bounds, bounds_with, timeline
-from highwater.core.tracking import DEFAULT_TARGET_PERCENT, Alarm, TargetTracking
+from highwater.core.tracking import NATIVE_TARGET_PERCENT, Alarm, TargetTracking
 from highwater.core.units import Dimension
 
-_NATIVE: Final = TargetTracking(target_percent=DEFAULT_TARGET_PERCENT)
+_NATIVE: Final = TargetTracking(target_percent=NATIVE_TARGET_PERCENT)
 # From the end of the minute that sets off an alarm until capacity is there: 120 s for the datapoint, up to 60 until the
 # alarm is judged, and the change.
 _LAG_MINUTES: Final = 3

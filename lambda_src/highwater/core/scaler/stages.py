@@ -38,7 +38,7 @@ from highwater.core.scaler.facts import STEP_TIMES, Facts, Source, per_second
 from highwater.core.scaler.fleet import FleetDemand, fleet_demand
 from highwater.core.scaler.inputs import MINUTE, Observation, TargetState
 from highwater.core.scaler.settings import FULL_PERCENT, HOLD_MINUTES, LOWERED_FROM_MINUTE, Mode, ScalerSettings
-from highwater.core.tracking import DEFAULT_TARGET_PERCENT
+from highwater.core.tracking import NATIVE_TARGET_PERCENT
 
 # Headroom is for tables that jump now and then. One that jumps more often, once an hour say, has its peaks held longer
 # (pays most on tweets_cvs).
@@ -253,7 +253,7 @@ def regret(answer: Answer, at: Facts) -> None:
         # an hour is billed at its highest value
         most = max(most, at.state.current_without_boosts)
     sentence = (
-        f"the last day cost {past.over_percent} % more than target tracking at {DEFAULT_TARGET_PERCENT} %, which "
+        f"the last day cost {past.over_percent} % more than target tracking at {NATIVE_TARGET_PERCENT} %, which "
         f"would have throttled {past.native_throttled_units:,} units: more is not worth its price"
     )
     answer.become(min(answer.units, most), LimitCode.REGRET, sentence)

@@ -41,7 +41,7 @@ class Calendar:
     @property
     def has_months(self) -> bool:
         """Whether some window is monthly, so that weeks differ."""
-        return any(w.window.month_day is not None for w, _ in self.windows)
+        return any(w.window.weeks_differ for w, _ in self.windows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def _above(target: Target, floor: int, prices: ThroughputPrices) -> Decimal:
     recurring = tuple(each for each in target.windows if each.window.is_recurring)
     if not recurring:
         return Decimal(0)
-    has_months = any(each.window.month_day is not None for each in recurring)
+    has_months = any(each.window.weeks_differ for each in recurring)
     end = _START + timedelta(weeks=_WEEKS_OF_YEAR if has_months else _WEEKS)
     changes = timeline(replace(target, windows=recurring), _START, end)
     highest: dict[datetime, int] = {}

@@ -395,7 +395,7 @@ def _inexpressible(target: Target, meeting: WindowsMeetError) -> Finding:
 
 def _unnamed(target: Target, unnamed: _UnnamedDaysError) -> Finding:
     change, day = unnamed.change, day_in(unnamed.days)
-    names = [w.window.name for w, _ in unnamed.calendar.windows if w.window.month_day is not None or w == change.owner]
+    names = [w.window.name for w, _ in unnamed.calendar.windows if w.window.weeks_differ or w == change.owner]
     return conflict(
         "daysNotInCron",
         f"{'windows' if len(names) > 1 else 'window'} {', '.join(map(repr, names))} of {target.label}",

@@ -18,7 +18,7 @@ from highwater.aws.coordinator_table import (
 from highwater.aws.region import AwsRegion
 from highwater.calls.attempts import LOST_WRITE
 from highwater.core.boosts import BoostCap, BoostRequest, Caller, Grant, Lease, LeaseError, find_cap
-from highwater.core.boosts.lease import LONGEST_LEASE, described_lease
+from highwater.core.boosts.lease import LONGEST_BOOST, described_lease
 from highwater.core.boosts.request import read_member
 from highwater.core.errors import did_you_mean
 from highwater.core.limits import billed_hours
@@ -233,7 +233,7 @@ class Coordinator:
         least = max(duration / 10, _RENEWED_LATELY)
         if not live or any(
             # the last minutes of a lease's day are to be had too
-            end - lease.end >= least or lease.end < end == lease.start + LONGEST_LEASE
+            end - lease.end >= least or lease.end < end == lease.start + LONGEST_BOOST
             for lease, end in live
         ):
             return None

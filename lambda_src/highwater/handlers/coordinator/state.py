@@ -21,7 +21,7 @@ from highwater.aws.tables import (
     describe_table,
 )
 from highwater.core.boosts import BoostCap, Grant, Lease, boosted_floor, boosts_at, grant, index_shares_percent
-from highwater.core.boosts.lease import LONGEST_LEASE, described_lease
+from highwater.core.boosts.lease import LONGEST_BOOST, described_lease
 from highwater.core.boosts.request import FURTHEST
 from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 from highwater.core.names import TargetName
@@ -168,7 +168,7 @@ class TableState:
             scaled = scaled.with_indexes(index for index in described.capacities if index is not None)
         names = [TargetName(scaled.table, *target.key) for target in scaled.plan.targets()]
         registered = read_targets(region.autoscaling, names)
-        first, end = registered.at - LONGEST_LEASE, registered.at + FURTHEST + LONGEST_LEASE
+        first, end = registered.at - LONGEST_BOOST, registered.at + FURTHEST + LONGEST_BOOST
         planned = {target.key: timeline(target, first, end) for target in scaled.plan.targets()}
         return cls(scaled, registered, described, planned)
 
