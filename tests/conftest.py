@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import os
 import socket
 import threading
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.loaders import JSONFileLoader
 from hypothesis import HealthCheck, settings
 
 from tests.cdk_cli import CdkCli, bootstrapped_cloud
@@ -70,6 +73,28 @@ os.environ["CDK_VALIDATION"] = "false"
 os.environ.setdefault("JSII_RUNTIME_PACKAGE_CACHE_ROOT", str(Path.home() / ".cache" / "aws" / "jsii" / "package-cache"))
 # each run of the CDK CLI would start another process that reports to AWS
 os.environ["CDK_DISABLE_CLI_TELEMETRY"] = "true"
+
+
+# A session's first client of a service reads what the SDK knows of it, in a third of a second; here a process reads it
+# once.
+_read_file = JSONFileLoader.load_file
+
+
+@functools.cache
+def _known_of_services(path: str) -> Any:
+    return _read_file(JSONFileLoader(), path)
+
+
+JSONFileLoader.load_file = lambda _, path: _known_of_services(path)  # type: ignore[assignment, method-assign]
+
+# What is imported remains: it is not searched for garbage, while it is made nor by any test.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 # fixtures that start a local cloud
