@@ -17,11 +17,15 @@ from hypothesis import HealthCheck, settings
 
 from tests.cdk_cli import CdkCli, bootstrapped_cloud
 from tests.command import Command
-from tests.core.examples import SAME_EACH_TIME
+from tests.core.examples import SAME_EACH_TIME, examples
 
 # a busy machine changes nothing: no example has to end within a time
 settings.register_profile(
-    "same", deadline=None, derandomize=SAME_EACH_TIME, suppress_health_check=[HealthCheck.too_slow]
+    "same",
+    deadline=None,
+    derandomize=SAME_EACH_TIME,
+    max_examples=examples(100),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("same")
 
