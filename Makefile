@@ -85,7 +85,8 @@ test-without-rooms: setup #+ Types and quick tests of a copy without each room t
 
 .PHONY: nightly
 nightly: setup #+ Laws with all of their examples and new seeds, long sequences, faults, fuzz, mutants, the core in the Python of Lambda, each room taken out (offline, free; hours)
-	@HIGHWATER_EXAMPLES=nightly $(BIN)/python -m pytest --numprocesses auto -m "not cloud" tests/core tests/examples tests/handlers tests/services tests/simulation
+	@HIGHWATER_EXAMPLES=nightly $(BIN)/python -m pytest --numprocesses auto -m "not cloud" \
+		$(addprefix tests/,calls client core examples handlers physics recommend rehearse services simulation template traffic)
 	@$(BIN)/python -m pytest --numprocesses auto benchmarks/tests
 	@$(MAKE) --no-print-directory test-lambda-python
 	@$(MAKE) --no-print-directory test-without-rooms
@@ -108,6 +109,7 @@ coverage: setup #+ What tests/core reaches of the core, by branch; fails below 9
 	@$(BIN)/python -m coverage report
 
 .PHONY: mutants
+mutants: export HIGHWATER_EXAMPLES := full
 mutants: setup #+ Change the core in small ways, one at a time, and list what tests/core lets pass (offline, free; half an hour). ARGS="checks/windows.py"
 	@$(BIN)/python -m tests.mutants $(ARGS)
 

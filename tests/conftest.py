@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import os
 import socket
 import threading
@@ -10,15 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.loaders import JSONFileLoader
 from hypothesis import HealthCheck, settings
 
 from tests.cdk_cli import CdkCli, bootstrapped_cloud
 from tests.command import Command
-from tests.core.examples import SAME_EACH_TIME
+from tests.core.examples import SAME_EACH_TIME, examples
 
 # a busy machine changes nothing: no example has to end within a time
 settings.register_profile(
-    "same", deadline=None, derandomize=SAME_EACH_TIME, suppress_health_check=[HealthCheck.too_slow]
+    "same",
+    deadline=None,
+    derandomize=SAME_EACH_TIME,
+    max_examples=examples(100),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("same")
 
@@ -70,6 +77,28 @@ os.environ["CDK_VALIDATION"] = "false"
 os.environ.setdefault("JSII_RUNTIME_PACKAGE_CACHE_ROOT", str(Path.home() / ".cache" / "aws" / "jsii" / "package-cache"))
 # each run of the CDK CLI would start another process that reports to AWS
 os.environ["CDK_DISABLE_CLI_TELEMETRY"] = "true"
+
+
+# A session's first client of a service reads what the SDK knows of it, in a third of a second; here a process reads it
+# once.
+_read_file = JSONFileLoader.load_file
+
+
+@functools.cache
+def _known_of_services(path: str) -> Any:
+    return _read_file(JSONFileLoader(), path)
+
+
+JSONFileLoader.load_file = lambda _, path: _known_of_services(path)  # type: ignore[assignment, method-assign]
+
+# What is imported remains: it is not searched for garbage, while it is made nor by any test.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 # fixtures that start a local cloud

@@ -25,6 +25,7 @@ from highwater.core.pacing.pages import PageSize
 from highwater.core.units import Dimension
 from tests.client.memory_table import MemoryTable, refused
 from tests.client.virtual_clock import SECOND, Clock
+from tests.core.examples import examples
 
 GOES_ON = "start it again with the same checkpoint to go on"
 
@@ -182,12 +183,12 @@ def test_scan_that_is_killed_anywhere_goes_on_and_misses_nothing(
     assert kept == set(table.sizes)
 
 
-def test_hundred_kills_at_random_lose_nothing_and_repeat_no_more_than_five_seconds(tmp_path: Path) -> None:
+def test_kills_at_random_lose_nothing_and_repeat_no_more_than_five_seconds(tmp_path: Path) -> None:
     """Each run is a process of its own that ends between two instructions, as after kill -9."""
     sizes, numbers = items(6_000, 3_000), random.Random(20_261_123)  # noqa: S311 - the same kills in each run
     whole = sum(page.units for page in scan(MemoryTable(sizes)))
     kills = scans = 0
-    while kills < 100:
+    while kills < examples(100):
         place, seen_file = tmp_path / f"{scans}.checkpoint", tmp_path / f"{scans}.seen"
         scans, killed = scans + 1, 0
         while _run_until(numbers.randint(1, 60), sizes, place, seen_file):

@@ -195,7 +195,7 @@ def test_worker_whose_requests_are_throttled_and_tried_again_leaves_a_calm_one_i
     client = session.client("dynamodb", endpoint_url=url, config=client_config(3))
     answer = (200, {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": 6.0}})
     began, shares = record.now, []
-    for number in range(1_200):
+    for number in range(800):
         # 470 units a second of one, and 60 of the other, each of whose requests is throttled twice in 5 of 40 seconds
         record.now = max(record.now, began + number * SECOND // 10)
         calm.settle(calm.wait({AT: 47.0}), {AT: 47.0})

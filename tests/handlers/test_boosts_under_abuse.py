@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from highwater.aws.coordinator_table import TableLeases
 from highwater.core import Capacity, Dimension, Plan
-from highwater.core.boosts import BoostCap, Caller
+from highwater.core.boosts import BoostCap, Caller, Lease
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater.handlers.coordinator import handler
@@ -192,6 +194,29 @@ def test_table_whose_item_of_boosts_makes_no_sense_is_scaled_on(attribute: str, 
 # --- room for others
 
 
+def _write_more_of_the_last(world: World, numbers: range, apart: timedelta = timedelta(minutes=20)) -> None:
+    """Write boosts like the last one of the table, with these numbers and so far apart, all at once."""
+    with_number = re.compile(r"\d+$")
+
+    def crowded(held: TableLeases) -> tuple[None, list[Lease]]:
+        last = held.leases[-1]
+        like_it = held.of(last.owner, last.id)
+        more = [
+            replace(
+                lease,
+                id=with_number.sub(str(number), lease.id),
+                start=lease.start + later,
+                end=lease.end + later,
+                released=lease.released and lease.released + later,
+            )
+            for number, later in ((number, apart * place) for place, number in enumerate(numbers, 1))
+            for lease in like_it
+        ]
+        return None, [*held.leases, *more]
+
+    world.leases.change("orders", crowded, world.stage.now())
+
+
 @pytest.mark.parametrize(("indexes", "most"), [(0, 300), (5, 269), (20, 104)])
 def test_one_caller_leaves_room_for_the_others(world: World, indexes: int, most: int) -> None:
     crowded = World(plan=_indexed(indexes)) if indexes else world
@@ -201,8 +226,9 @@ def test_one_caller_leaves_room_for_the_others(world: World, indexes: int, most:
         at = crowded.stage.now() + timedelta(hours=1, minutes=20 * number)
         crowded.ask(caller=SMALL, id=f"booking-{number}", write=1, minutes=1, at=at.isoformat())
 
-    for number in range(most):
-        book(number)
+    book(0)
+    _write_more_of_the_last(crowded, range(1, most - 1))
+    book(most - 1)
     with pytest.raises(RefusedError) as full:
         book(most)
     assert (full.value.status, str(full.value)) == (
@@ -218,13 +244,16 @@ def test_callers_with_many_boosts_leave_room_for_one_with_few(world: World, monk
     caps = (*boost_world.CAPS, *(BoostCap(caller=each.name, max_read=0, max_write=1) for each in crowd))
     monkeypatch.setattr(boost_world, "CAPS", caps)
     at = world.stage.now() + timedelta(hours=1)
+    apart = timedelta(minutes=20)
+    asked: dict[str, Any] = {"write": 1, "minutes": 1, "reason": "r" * 200}
     refusals = []
-    for caller in crowd:
-        for number in range(300):
-            booked = at + number * timedelta(minutes=20)
-            asked: dict[str, Any] = {"write": 1, "minutes": 1, "at": booked.isoformat(), "reason": "r" * 200}
+    # each until it is refused; most of those of a caller with many are written at once
+    for caller, at_once in zip(crowd, (250, 250, 250, 1), strict=True):
+        world.ask(caller=caller, id="booking-0", at=at.isoformat(), **asked)
+        _write_more_of_the_last(world, range(1, at_once), apart)
+        for number in range(at_once, 300):
             try:
-                world.ask(caller=caller, id=f"booking-{number}", **asked)
+                world.ask(caller=caller, id=f"booking-{number}", at=(at + number * apart).isoformat(), **asked)
             except RefusedError as full:
                 refusals.append(str(full))
                 break
@@ -289,10 +318,17 @@ def test_turns_in_a_loop_write_an_item_of_their_own(world: World) -> None:
 
 def test_short_boosts_of_an_hour_fit_also_with_many_indexes() -> None:
     world = World(plan=_indexed(20))
-    for number in range(200):
+
+    def run_job(number: int) -> None:
         world.ask(id=f"request-{number}", write=5, reason="a short job of many")
         world.ask("release", id=f"request-{number}")
         world.stage.advance(15 * SECOND)
+
+    run_job(0)
+    world.stage.advance(194 * 15 * SECOND)
+    _write_more_of_the_last(world, range(1, 195), 15 * SECOND)
+    for number in range(195, 200):
+        run_job(number)
     assert world.floor == 12
 
 

@@ -1,4 +1,4 @@
-"""Two hundred state machines that start at one time: what their `BoostTask`s have the coordinator ask of AWS."""
+"""Many state machines that start at one time: what their `BoostTask`s have the coordinator ask of AWS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from highwater.handlers.coordinator.coordinator import Call, Coordinator
 from highwater.handlers.coordinator.refusals import RefusedError
 from tests.handlers.boost_world import World
 
-JOBS: Final = 200
+JOBS: Final = 60
 # of a `BoostTask`: tests/constructs/test_boost_task.py
 FIRST, LAST, FACTOR = 3.0, 10.0, 1.5
 # seconds until auto scaling has raised the capacity: docs/acceptance.md

@@ -12,7 +12,7 @@ from tests.core.examples import examples
 from tests.sequences.story import Sequences, function_id
 
 # Stories of at most *_STEPS* steps; some end earlier.
-_STORIES_BY_DEFAULT = examples(160)
+_STORIES_BY_DEFAULT = examples(96)
 _STORIES = int(os.environ.get("HIGHWATER_SEQUENCES", _STORIES_BY_DEFAULT))
 _STEPS = 60
 _STEPS_OF_A_STORY = 39

@@ -383,9 +383,10 @@ class SharedBudget:
     def _records(self) -> Records:
         if self._dynamodb is None:
             with self._making:
-                apart = records_session(self.session)
-                if self.table is None:
-                    self.table = CoordinatorClient(coordinator=self.coordinator, session=apart).pulse_table
+                if self.table is None or self.connect is None:
+                    apart = records_session(self.session)
+                    if self.table is None:
+                        self.table = CoordinatorClient(coordinator=self.coordinator, session=apart).pulse_table
                 self._dynamodb = records_client(apart, RENEWED) if self.connect is None else self.connect()
         return Records(str(self.table), self._dynamodb, self._time.hear)
 
