@@ -52,6 +52,9 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
         f'{_TRACES}, ARGS="--days 7 --world burst"',
     ),
     "simulate": _module("simulate", "speed and memory of the simulator", "3 minutes", 'ARGS="--tables 100"'),
+    "month": _module(
+        "simulate --modes", "processor time of a table-month with the scaler, in each of its modes", "3 minutes"
+    ),
     "recommend": _module(
         "simulate --recommend", "seconds of recommend for 14 days of six targets, and its table-months", "2 minutes"
     ),

@@ -3,6 +3,9 @@
 Prints the seconds and the memory for a month of one table, and the seconds for many months in several processes. Exits
 with status 1 if a month by minutes takes 0.5 s or more on one core, or a month by seconds 5 s or more.
 
+With --modes it prints the processor time of a month by minutes with the scaler, in FLOOR and in DIRECT mode, without
+pulses and with them.
+
 With --recommend it measures `highwater recommend` instead, for a fortnight of a table with two indexes, reads and
 writes: its seconds, those of all processors, and how many months of one table could have been simulated in these, which
 depends less on the machine.
@@ -28,6 +31,7 @@ from rich.progress import track
 from highwater.core import Dimension
 from highwater.core.tracking import TargetTracking
 from highwater_lab.policies.catalogue import run_policy
+from highwater_lab.policies.highwater import HighwaterDirect, HighwaterDirectPulse, HighwaterFloor, HighwaterFloorPulse
 from highwater_lab.recommend import recommend
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic
@@ -35,6 +39,7 @@ from highwater_lab.traffic import Stream, Traffic
 DAYS = 30
 ROUNDS = 3
 LIMITS = {60: 0.5, 1: 5.0}
+MODES = tuple(each.name for each in (HighwaterFloor, HighwaterDirect, HighwaterFloorPulse, HighwaterDirectPulse))
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
 
@@ -55,11 +60,11 @@ def traffic_of(bin_seconds: int, seed: int, days: int = DAYS, indexes: Sequence[
     return Traffic.from_counts("month", counts, bin_seconds=bin_seconds, start=START)
 
 
-def table_month(traffic: Traffic) -> Run:
-    """Simulate a month of one table with target tracking at 70 % for reads and writes."""
+def table_month(traffic: Traffic, policy: str = "declared") -> Run:
+    """Simulate a month of one table with target tracking at 70 % for reads and writes, or with another *policy*."""
     target = TargetSetup(units=1, min=50, max=20_000, tracking=TargetTracking(target_percent=70))
     table = ResourceSetup(index=None, read=target, write=target, warm_read_units=20_000, warm_write_units=20_000)
-    return run_policy("declared", TableSetup(name="Orders", resources=(table,)), traffic)
+    return run_policy(policy, TableSetup(name="Orders", resources=(table,)), traffic)
 
 
 def seconds_for(traffic: Traffic) -> float:
@@ -80,6 +85,18 @@ def bytes_for(traffic: Traffic) -> int:
     tracemalloc.stop()
     assert run.minutes == DAYS * 1440
     return allocated
+
+
+def measure_modes() -> None:
+    """Print the processor time of a month with the scaler, the least of `ROUNDS`, for each of its modes."""
+    traffic = traffic_of(60, 1)
+    for policy in MODES:
+        times = []
+        for _ in range(ROUNDS):
+            began = time.process_time()
+            table_month(traffic, policy)
+            times.append(time.process_time() - began)
+        print(f"a month of one table by minutes, {policy}: {min(times):.1f} s of processor")
 
 
 def measure_recommend(processes: int) -> None:
@@ -120,8 +137,12 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="simulate", description=__doc__)
     parser.add_argument("--tables", type=int, default=1_000, help="number of table-months (default %(default)s)")
     parser.add_argument("--processes", type=int, default=2, help="number of processes (default %(default)s)")
+    parser.add_argument("--modes", action="store_true", help="measure the scaler's modes instead")
     parser.add_argument("--recommend", action="store_true", help="measure recommend instead")
     options = parser.parse_args(arguments)
+    if options.modes:
+        measure_modes()
+        return 0
     if options.recommend:
         measure_recommend(options.processes)
         return 0
