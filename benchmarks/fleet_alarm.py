@@ -51,7 +51,7 @@ class FleetAlarm(HighwaterFloor):
                     self._published[target] = target.units
         return super().poll(seen, calls)
 
-    def _is_in_alarm(self, target: PolicyTarget) -> bool:
+    def _is_breached(self, target: PolicyTarget) -> bool:
         newest = target.consumed_quanta(1)
         return bool(newest) and newest[0] * 100 > 60 * 60 * self._published.get(target, 1) * self._percent
 

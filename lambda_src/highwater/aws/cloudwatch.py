@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -34,7 +35,7 @@ _DATAPOINTS_PER_SECOND = 330_000
 
 @dataclass(slots=True)
 class DatapointRate:
-    """Spaces calls of GetMetricData, so that they stay within the rate.
+    """Spaces calls of GetMetricData, so that they stay within the rate. Several threads may share one.
 
     Attributes:
         clock: Monotonic clock, in seconds.
@@ -44,14 +45,16 @@ class DatapointRate:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     _free_at: float = 0.0
+    _lock: Lock = field(default_factory=Lock)
 
     def wait_for(self, datapoints: int) -> None:
-        """Wait until earlier calls no longer count towards the rate, then reserve the time for *datapoints*."""
-        now = self.clock()
-        if self._free_at > now:
-            self.sleep(self._free_at - now)
-            now = self._free_at
-        self._free_at = now + datapoints / _DATAPOINTS_PER_SECOND
+        """Reserve the time for *datapoints*, and wait until earlier calls no longer count towards the rate."""
+        with self._lock:
+            now = self.clock()
+            at = max(now, self._free_at)
+            self._free_at = at + datapoints / _DATAPOINTS_PER_SECOND
+        if at > now:
+            self.sleep(at - now)
 
 
 # GetMetricData accepts up to 500 queries and returns up to 100,800 datapoints in a page (Amazon CloudWatch API
