@@ -260,7 +260,7 @@ class _Translation:
                 elif kind == _POLICY and _is_ours(resource):
                     yield from self._policy(resource)
         for kind, resources in self._by_kind.items():
-            for resource in resources if is_unread(kind) else ():
+            for resource in resources if is_unread(kind) and kind not in _READ else ():
                 if self._regions[resource.address] == region:
                     yield resource.address, {"Type": kind, "Properties": self._with_references(resource)}
 

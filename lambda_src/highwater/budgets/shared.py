@@ -19,7 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from highwater.budgets.shares import Member, live_members, members_of_text, members_text, renewed, renews_at, without
 from highwater.bulk.sharing import Lane, Share, SharedBudgetError, WorkEndedError
-from highwater.calls.attempts import LOST_WRITE, RENEWED, client_config
+from highwater.calls.attempts import BUDGET_SECONDS, LOST_WRITE, RENEWED, client_config
 from highwater.calls.records import Item, Key, Records
 from highwater.client.coordinator import CoordinatorClient, CoordinatorNotFoundError
 from highwater.client.sessions import check_session, renewed_in_forks, session_apart
@@ -30,8 +30,6 @@ _LOG: Final = logging.getLogger("highwater.pace")
 _MILLISECOND: Final = 1_000_000
 # A lost write against another worker's is repeated so often
 _ATTEMPTS: Final = 10
-# Without an answer, or without a share, the record is asked again after this time
-_ASKED_AGAIN_SECONDS: Final = 1.0
 _COMPLAINT_SECONDS: Final = 60
 _TIMEOUTS: Final = (2, 3)
 _KEPT_SECONDS: Final = 86_400
@@ -322,7 +320,7 @@ class SharedBudget:
         lease.held = Share(own.share, now + length * _MILLISECOND, wall + length / 1_000, term, number)
         lease.lost, lease.known, lease.record = None, len(live_members(members, at)), members
         lease.renews_at = now + max(renews_at(own, members, at) - at, 1) * _MILLISECOND
-        lease.asks_at = lease.renews_at if own.share else self.clock() + round(_ASKED_AGAIN_SECONDS * NANOSECONDS)
+        lease.asks_at = lease.renews_at if own.share else self.clock() + round(BUDGET_SECONDS * NANOSECONDS)
         lease.requests, lease.waited, lease.since, lease.spent_before = 0, 0, self.clock(), spent
         lease.renewals += 1
 
@@ -349,7 +347,7 @@ class SharedBudget:
         if not lease.renewals and (code in _LASTING_ERRORS or isinstance(error, CoordinatorNotFoundError)):
             fix = "give the role grant_budget in the CDK app, and deploy"
             raise SharedBudgetError(f"budget {self.name}: its record cannot be written: {error}; {fix}") from error
-        lease.asks_at = self.clock() + round(_ASKED_AGAIN_SECONDS * NANOSECONDS)
+        lease.asks_at = self.clock() + round(BUDGET_SECONDS * NANOSECONDS)
         is_new = not 0 <= self.wall() - self._complained_at < _COMPLAINT_SECONDS
         if is_new:
             self._complained_at = self.wall()

@@ -67,8 +67,14 @@ class Pauses:
 
 # A request that was throttled or failed, and is paid for again from a budget
 PAID_REQUEST: Final = Pauses(0.1, 20.0)
-# A coordinator that does not answer a job
+# A coordinator that does not answer a job: requests are idempotent by the boost's id, so one whose answer may have been
+# lost can be sent again. Six attempts have the five pauses of 1, 2, 4, 8 and 16 s between them.
+COORDINATOR_ATTEMPTS: Final = 6
 COORDINATOR_REQUEST: Final = Pauses(1.0, 16.0)
+# The record of a budget that does not answer, or has no share left, and pulses that could not be written, are tried
+# again after this time: a worker has nothing to spend meanwhile, and a slot of pulses is as long.
+BUDGET_SECONDS: Final = 1.0
+PULSE_SECONDS: Final = 10
 # A record that another process has written since it was read: the other is done, so the next try comes soon
 LOST_WRITE: Final = Pauses(0.04, 0.5, least=0.0)
 _REST: Final = Pauses(15.0, 900.0, least=0.75, most=1.25)

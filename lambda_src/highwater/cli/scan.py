@@ -29,6 +29,7 @@ from highwater.cli.options import (
 )
 from highwater.cli.rates import BulkRate, RateType
 from highwater.core.documents import DocumentError, read_document
+from highwater.core.pacing.segments import SCAN_SEGMENT_BYTES
 from highwater.terminal.console import open_console, say, stopped_by_signals
 
 _FINDING = 1
@@ -50,7 +51,11 @@ _FINDING = 1
 @click.option("--dry-run", "is_dry_run", is_flag=True, help="Say what the scan costs and how long it takes, and end.")
 @click.option("--index", help="Scan this index instead of the table.")
 @click.option("--consistent", is_flag=True, help="Read strongly consistently, which costs twice as much.")
-@click.option("--segments", type=int, help="Divide the table into so many segments. By default one for 256 MB.")
+@click.option(
+    "--segments",
+    type=int,
+    help=f"Divide the table into so many segments. By default one for {SCAN_SEGMENT_BYTES >> 20} MB.",
+)
 @click.option(
     "--filter", "filter_text", metavar="EXPRESSION", help="A FilterExpression; what it leaves out is paid for."
 )

@@ -33,7 +33,7 @@ from botocore.exceptions import (
 from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
 
-from highwater.calls.attempts import AWAITED, COORDINATOR_REQUEST, ONCE, client_config
+from highwater.calls.attempts import AWAITED, COORDINATOR_ATTEMPTS, COORDINATOR_REQUEST, ONCE, client_config
 from highwater.client.sessions import arn_place, check_session
 from highwater.core.documents import DocumentError, read_document
 from highwater.core.errors import HighwaterError
@@ -43,8 +43,6 @@ from highwater.core.pulses import PULSE_SOURCE, pulse_detail_type
 URL_VARIABLE: Final = "HIGHWATER_BOOST_URL"
 PULSES_VARIABLE: Final = "HIGHWATER_PULSES"
 _REGION: Final = re.compile(r"https://[^.]+\.lambda-url\.([a-z0-9-]+)\.on\.aws")
-# Requests are idempotent by the boost's id, so one whose answer may have been lost can be sent again.
-_ATTEMPTS: Final = 6
 # Seconds for a connection, and for an answer
 _TIMEOUTS: Final = (30.0, 30.0)
 # No request was sent: the network has no way to the URL.
@@ -99,7 +97,7 @@ class CoordinatorClient:
     coordinator: str | None = None
     session: Any = None
     pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
-    attempts: int = _ATTEMPTS
+    attempts: int = COORDINATOR_ATTEMPTS
     timeouts: tuple[float, float] = _TIMEOUTS
     account: str | None = field(default=None, init=False)
     _has_no_way: bool = field(default=False, init=False, repr=False)

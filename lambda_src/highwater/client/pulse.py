@@ -19,7 +19,7 @@ from typing import Any, Final
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from highwater.calls.attempts import ONCE, Rest, client_config
+from highwater.calls.attempts import ONCE, PULSE_SECONDS, Rest, client_config
 from highwater.client.coordinator import (
     GIVE_PULSE,
     BoostError,
@@ -48,7 +48,6 @@ _LITTLE_PARTS, _LITTLE_SECONDS, _LITTLE_SPREAD = 1_000, 60, 5
 _SPREAD_SECONDS: Final = 1.5
 _ANSWERED_SECONDS: Final = 0.3
 _REFUSED_SECONDS: Final = 1
-_RETRIED_SECONDS: Final = 10
 # A surge: this process's demand relative to its own at its last pulse; the rest of the fleet may surge as well.
 _SURGE_FACTOR: Final = 1.5
 # How long the end of a process waits for its last pulses, all tables together
@@ -316,7 +315,7 @@ class Pulse:
             beat.told_at, beat.counted_since = min(beat.told_at, now), min(beat.counted_since, now)
             self.counts.end_at(table, int(now) // SLOT_SECONDS)
         pace = self._pace(table, beat)
-        soonest = beat.told_at + (_RETRIED_SECONDS if beat.is_kept else 0)
+        soonest = beat.told_at + (PULSE_SECONDS if beat.is_kept else 0)
         if self._pulse_table is None and self._search.is_resting(now):
             soonest = max(soonest, self._search.ends_at)
         if self._spread is None:

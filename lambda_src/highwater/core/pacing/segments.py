@@ -9,7 +9,7 @@ from highwater.core.items import PAGE_BYTES, bytes_per_unit
 # DynamoDB API Reference, Scan: TotalSegments from 1 to 1,000,000
 MOST_SEGMENTS: Final = 1_000_000
 # a segment of a scan, and of a file that workers load
-_SCAN_SEGMENT_BYTES: Final = 256 * 1024 * 1024
+SCAN_SEGMENT_BYTES: Final = 256 * 1024 * 1024
 _LOAD_SEGMENT_BYTES: Final = 64 * 1024 * 1024
 # a small file is divided for so many workers, but not into less than 64 KB each
 _LOAD_SEGMENTS, _LEAST_LOAD_BYTES = 32, 64 * 1024
@@ -20,7 +20,7 @@ _PER_SEGMENT_UNITS, _PER_PAGE_UNITS = 0.5, 0.25
 
 def count_segments(size_bytes: int, workers: int) -> int:
     """Return the number of segments for a table: one for each 256 MB, and at least four for each worker."""
-    return min(max(-(-size_bytes // _SCAN_SEGMENT_BYTES), _LEAST_FOR_EACH_WORKER * workers, 1), MOST_SEGMENTS)
+    return min(max(-(-size_bytes // SCAN_SEGMENT_BYTES), _LEAST_FOR_EACH_WORKER * workers, 1), MOST_SEGMENTS)
 
 
 def count_load_segments(size_bytes: int) -> int:

@@ -29,6 +29,11 @@ class LimitCode(StrEnum):
     DECREASE_BUDGET = "decrease-budget"
     RAISE_FIRST = "raise-first"
 
+    @property
+    def is_most(self) -> bool:
+        """Whether it means that no more is to be had, however much is asked for: a fleet then need not ask."""
+        return self in (LimitCode.REGRET, LimitCode.CEILING, LimitCode.QUOTA)
+
 
 @dataclass(frozen=True, slots=True)
 class Limit:

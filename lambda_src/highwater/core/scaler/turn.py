@@ -284,7 +284,7 @@ def _hint(
         fleet.coverage_percent or 100,
         help_seconds(mode, fleet.rate, _mark(resource, decision.dimension)),
         fleet.burst_seconds,
-        is_most=any(decision.limited_by(code) for code in (LimitCode.REGRET, LimitCode.CEILING, LimitCode.QUOTA)),
+        is_most=any(limit.code.is_most for limit in decision.limits),
     )
 
 
