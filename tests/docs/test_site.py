@@ -98,6 +98,21 @@ def test_list_of_decisions_has_each_with_its_title() -> None:
     assert _listed(folder / "index.md") == [path.stem for path in files]
 
 
+def test_page_of_recorded_facts_has_each_number_and_names_tests_that_exist() -> None:
+    rows = re.findall(r"^\| (\d+)([a-z]?) \|(.*)\|$", (DOCS / "recorded.md").read_text(), re.MULTILINE)
+    numbers = [(int(number), letter) for number, letter, _ in rows]
+    assert numbers == sorted(set(numbers))
+    assert [number for number, letter in numbers if not letter] == [*range(1, 94)]
+    lacking = []
+    for number, letter, row in rows:
+        named = re.findall(r"`(tests/\w+/test_\w+\.py)::(test_\w+)`", row)
+        known = [f"def {test}(" in (ROOT / file).read_text() for file, test in named]
+        # a fact without a test says so
+        if not (all(known) if known else row.rpartition("|")[2].strip().startswith("none: ")):
+            lacking.append(f"{number}{letter}")
+    assert lacking == []
+
+
 def test_words_of_the_glossary_are_in_order() -> None:
     tables = re.findall(r"(?:^\|.*\|\n)+", (DOCS / "glossary.md").read_text(), re.MULTILINE)
     for table in tables:

@@ -93,6 +93,29 @@ def test_alarm_goes_off_once_the_datapoint_is_there_and_back_again(
     }
 
 
+def test_action_of_an_alarm_follows_a_change_of_its_state_alone(
+    cloud: LocalCloud, world: World, cloudwatch: Any
+) -> None:
+    """Neither the state that it has, set again, nor actions that are enabled in ALARM start one.
+
+    Recorded: radkawar/stackd 9dc356f, cloudwatch/alarm_delivery.
+    """
+    topic = cloud.client("sns").create_topic(Name="once")["TopicArn"]
+    name = _alarm(cloudwatch, world.table(5, 1), AlarmActions=[topic])
+
+    def actions() -> int:
+        return len(cloudwatch.describe_alarm_history(AlarmName=name, HistoryItemType="Action")["AlarmHistoryItems"])
+
+    cloudwatch.disable_alarm_actions(AlarmNames=[name])
+    cloudwatch.set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="by hand")
+    cloudwatch.enable_alarm_actions(AlarmNames=[name])
+    cloudwatch.set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="by hand, again")
+    assert actions() == 0
+    for state in ("OK", "ALARM"):
+        cloudwatch.set_alarm_state(AlarmName=name, StateValue=state, StateReason="by hand")
+    assert actions() == 1
+
+
 def test_alarm_tells_topics_and_rules_and_starts_functions(cloud: LocalCloud, world: World, cloudwatch: Any) -> None:
     table = world.table(5, 1)
     sns, sqs, events = (cloud.client(name) for name in ("sns", "sqs", "events"))

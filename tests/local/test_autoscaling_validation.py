@@ -153,13 +153,11 @@ def test_pattern_allows_characters_beyond_the_first_plane(world: World) -> None:
     ],
 )
 def test_predefined_metric_has_to_fit_the_dimension(world: World, dim: str, metric: str, wanted: str) -> None:
+    """Recorded: radkawar/stackd 9dc356f, dynamodb/replica_autoscaling_edges."""
     resource = f"table/{world.table(40, 41, {'by-city': (42, 43)})}"
     resource += "/index/by-city" if dim == INDEX_WRITE else ""
     world.register(resource, 7, 900, dim)
-    message = (
-        f"Unsupported predefined metric type for service namespace: dynamodb, resource ID: {resource}, scalable "
-        f"dimension: {dim}: {metric}; it must be {wanted}"
-    )
+    message = f"Scalable dimension {dim} only supports the following predefined metric types: {wanted}"
     with refused("ValidationException", message):
         world.put_policy(resource, "tracking", dim=dim, PredefinedMetricSpecification={"PredefinedMetricType": metric})
 
@@ -177,6 +175,7 @@ def test_policy_follows_one_metric(world: World) -> None:
 
 
 def test_metric_has_one_policy_of_a_target(world: World) -> None:
+    """Recorded: radkawar/stackd 9dc356f, dynamodb/replica_autoscaling_edges."""
     resource = f"table/{world.table(40, 41)}"
     world.register(resource, 7, 900)
     world.register(resource, 7, 900, WRITE)

@@ -72,6 +72,42 @@ def test_zeros_come_later_than_what_was_consumed(world: World, start: datetime) 
     assert len(_points(world.cloud, table, "ConsumedReadCapacityUnits", start, 3)) >= 2
 
 
+def test_failed_writes_cost_what_was_there_and_a_transaction_twice_that_in_one_sample(
+    world: World, start: datetime
+) -> None:
+    """The item that is there is of 9 units, or of 1: 9 and 1, and 18 and 20 for canceled transactions.
+
+    Recorded: radkawar/stackd 9dc356f, dynamodb/capacity_metrics and transaction_failure_metrics.
+    """
+    table, dynamodb = world.table(50, 51), world.dynamodb
+    small, large = ({"id": {"S": name}, "fill": {"S": "x" * size}} for name, size in (("small", 1), ("large", 9_000)))
+    for each in (small, large):
+        dynamodb.put_item(TableName=table, Item=each)
+    world.cloud.advance(MINUTE)
+    missing = {"TableName": table, "ConditionExpression": "attribute_not_exists(id)"}
+    shrinks, grows = large | {"fill": small["fill"]}, small | {"fill": large["fill"]}
+    failed, canceled = (
+        dynamodb.exceptions.ConditionalCheckFailedException,
+        dynamodb.exceptions.TransactionCanceledException,
+    )
+    holds = {"Put": {"TableName": table, "Item": small}}
+    calls: list[tuple[type[Exception], Callable[[], object]]] = [
+        (failed, lambda: dynamodb.put_item(Item=shrinks, **missing)),
+        (failed, lambda: dynamodb.put_item(Item=grows, **missing)),
+        (canceled, lambda: dynamodb.transact_write_items(TransactItems=[{"Put": {"Item": shrinks, **missing}}])),
+        (canceled, lambda: dynamodb.transact_write_items(TransactItems=[{"Put": {"Item": shrinks, **missing}}, holds])),
+    ]
+    for expected, call in calls:
+        with pytest.raises(expected):
+            call()
+        world.cloud.advance(MINUTE)
+    dynamodb.transact_write_items(TransactItems=[holds, {"Put": {"TableName": table, "Item": shrinks}}])
+    world.cloud.advance(8 * MINUTE)
+    writes = _points(world.cloud, table, "ConsumedWriteCapacityUnits", start, 6)
+    assert [writes[minute]["Sum"] for minute in range(1, 6)] == [9.0, 1.0, 18.0, 20.0, 20.0]
+    assert [writes[minute]["Maximum"] for minute in range(1, 6)] == [9.0, 1.0, 18.0, 20.0, 20.0]
+
+
 def test_failed_conditions_of_writes_are_counted_one_by_one_and_not_those_of_a_batch(
     world: World, start: datetime
 ) -> None:

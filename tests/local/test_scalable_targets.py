@@ -344,6 +344,10 @@ def test_list_of_another_service_is_refused(world: World, operation: str) -> Non
 
 
 def test_deregister_removes_policies_and_actions_and_leaves_capacity(world: World) -> None:
+    """With the policies' alarms, and the other dimension stays.
+
+    Recorded: radkawar/stackd 9dc356f, dynamodb/controls.
+    """
     table = world.table(40, 41)
     resource = f"table/{table}"
     world.register(resource, 50, 900)
@@ -359,6 +363,11 @@ def test_deregister_removes_policies_and_actions_and_leaves_capacity(world: Worl
     ):
         left = getattr(world.autoscaling, operation)(ServiceNamespace="dynamodb", ResourceId=resource)[member]
         assert [one["ScalableDimension"] for one in left] == [WRITE]
+    alarms = world.cloud.client("cloudwatch").describe_alarms(AlarmNamePrefix=f"TargetTracking-{resource}-")
+    assert {alarm["MetricName"] for alarm in alarms["MetricAlarms"]} == {
+        "ConsumedWriteCapacityUnits",
+        "ProvisionedWriteCapacityUnits",
+    }
     world.register(resource, 7, 900)
     found = world.autoscaling.describe_scheduled_actions(**key(resource))
     assert found["ScheduledActions"] == [], "a target registered anew begins empty"

@@ -83,6 +83,29 @@ def test_table_holds_five_minutes_of_its_capacity_and_then_what_each_second_adds
     assert metric(cloud, "ReadThrottleEvents", TableName=table) == []
 
 
+def test_throttles_have_datapoints_in_their_minutes_alone(cloud: LocalCloud, dynamodb: Any) -> None:
+    """Recorded: radkawar/stackd 9dc356f, dynamodb/throttle_metrics."""
+    table = _table(dynamodb, 1, 1)
+    began = cloud.status().now
+    dynamodb.put_item(TableName=table, Item={"pk": {"S": "quiet"}})
+    cloud.advance(2 * MINUTE)
+    _until_throttled(lambda _: dynamodb.put_item(TableName=table, Item={"pk": {"S": "p"}, "fill": {"S": FILL}}))
+    cloud.advance(9 * MINUTE)
+    found = {}
+    for name, more in (("WriteThrottleEvents", {}), ("ThrottledRequests", {"Operation": "PutItem"})):
+        answer = cloud.client("cloudwatch").get_metric_statistics(
+            Namespace="AWS/DynamoDB",
+            MetricName=name,
+            Dimensions=[{"Name": key, "Value": value} for key, value in {"TableName": table, **more}.items()],
+            StartTime=began - MINUTE,
+            EndTime=began + 12 * MINUTE,
+            Period=60,
+            Statistics=["Sum"],
+        )
+        found[name] = [point["Sum"] for point in answer["Datapoints"]]
+    assert found == {"WriteThrottleEvents": [1.0], "ThrottledRequests": [1.0]}
+
+
 def test_reads_have_a_bucket_of_their_own(dynamodb: Any) -> None:
     table = _table(dynamodb, 2, 300)
     dynamodb.put_item(TableName=table, Item={"pk": {"S": "p"}, "fill": {"S": FILL}})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -115,6 +116,31 @@ def test_new_alarm_is_judged_within_86_seconds_by_what_was_before_it(world: Worl
     assert values[2] == " were less than the threshold (1200.0)."
     assert [value.split()[0] for value in values[0].split(", ")] == ["0.0"] * 15
     assert json.loads(low["StateReasonData"])["recentDatapoints"] == [0.0] * 15
+
+
+def test_alarm_on_capacity_counts_its_five_minutes_back_from_the_minute_before_it_is_judged(
+    world: World, cloudwatch: Any
+) -> None:
+    """One judged at 16:34 has periods that begin at 16:28 and 16:23, whatever minute the datapoints are of.
+
+    Recorded: radkawar/stackd 9dc356f, applicationautoscaling/dynamodb_maintenance.
+    """
+    table = world.table(read=50, write=3)
+    resource = f"table/{table}"
+    world.register(resource, 50, 900)
+    world.put_policy(resource, "tracking", 60, DisableScaleIn=True)
+    # the third or the fourth minute of five
+    now = world.now()
+    world.advance_to(now.replace(minute=now.minute // 5 * 5, second=0, microsecond=0) + 33 * MINUTE)
+    world.register(resource, 80, 900)
+    world.cloud.advance(90 * SECOND)
+    low = _alarms(cloudwatch, resource)["ProvisionedCapacityLow"]
+    assert low["StateValue"] == "ALARM", "by three datapoints of before the change"
+    judged = low["StateUpdatedTimestamp"].astimezone(UTC).replace(second=0, microsecond=0)
+    told = re.findall(r"50\.0 \((.{17})\)", low["StateReason"])
+    ages = [judged - datetime.strptime(begins, "%d/%m/%y %H:%M:%S").replace(tzinfo=UTC) for begins in told]
+    assert len(ages) == 3
+    assert {age % (5 * MINUTE) for age in ages} == {MINUTE}
 
 
 def test_action_of_an_alarm_is_in_its_history_and_its_repeats_are_not(world: World, cloudwatch: Any) -> None:

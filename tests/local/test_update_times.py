@@ -114,6 +114,17 @@ def test_raise_below_the_mark_is_there_after_two_seconds_and_by_auto_scaling_too
     assert _states(world, table, [0, 4]) == [("UPDATING", (52, 53)), ("ACTIVE", (52, 61))]
 
 
+def test_bounds_move_capacity_within_four_seconds_up_and_down(world: World) -> None:
+    """3.8 s up and 3.2 s down, which counts as a decrease (recorded: radkawar/stackd 9dc356f, dynamodb/controls)."""
+    table = world.table(40, 41, WarmThroughput=warmth(900, 901))
+    world.register(f"table/{table}", 61, 99, dim=WRITE)
+    assert _states(world, table, [0, 4]) == [("UPDATING", (40, 41)), ("ACTIVE", (40, 61))]
+    world.cloud.advance(timedelta(minutes=1))
+    world.register(f"table/{table}", 2, 50, dim=WRITE)
+    assert (_states(world, table, [0]), world.decreases(table)) == ([("UPDATING", (40, 61))], 0)
+    assert (_states(world, table, [4]), world.decreases(table)) == ([("ACTIVE", (40, 50))], 1)
+
+
 def test_raise_that_adds_partitions_takes_minutes_and_so_long_the_mark_is_the_old_one(world: World) -> None:
     table = world.table(40, 41)
     world.change(table, 40, 5000)

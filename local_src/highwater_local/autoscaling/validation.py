@@ -27,11 +27,9 @@ def refuse_wrong_metric(key: TargetKey, name: str, settings: dict[str, Any], kno
         raise invalid(message)
     wanted = f"DynamoDB{key.dimension.title()}CapacityUtilization"
     if predefined and predefined.get("PredefinedMetricType") != wanted:
-        message = (
-            f"Unsupported predefined metric type for {key.wording}: {predefined.get('PredefinedMetricType')}; it must "
-            f"be {wanted}"
-        )
-        raise invalid(message)
+        # recorded: radkawar/stackd 9dc356f, dynamodb/replica_autoscaling_edges
+        only = f"only supports the following predefined metric types: {wanted}"
+        raise invalid(f"Scalable dimension {key.scalable_dimension} {only}")
     if any(_metric(other.configuration) == _metric(settings) for known_as, other in known.items() if known_as != name):
         raise invalid(_ONE_POLICY)
 

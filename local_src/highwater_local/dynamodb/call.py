@@ -194,9 +194,11 @@ class MeteredCall:
         self._spend(table, charge, hashes)
 
     def _spend(self, table: Document, charge: Charge, hashes: Hashes) -> None:
-        meters_of(table).spend(charge, hashes, self.second)
         name = str(table["TableName"])
         known = self.charges.get((name, charge.dimension))
+        # a transaction is one sample of each metric, the sum of its actions (recorded: radkawar/stackd 9dc356f,
+        # dynamodb/capacity_metrics)
+        meters_of(table).spend(charge, hashes, self.second, known if self.factor > 1 else None)
         if known is None:
             self.charges[name, charge.dimension] = charge
         else:

@@ -112,12 +112,12 @@ class ThroughputMeter:
         left = bucket.available() - self._spent
         return ThrottleCause.PROVISIONED if amount > left and left < bucket.cap else None
 
-    def spend(self, amount: int, key_hash: int) -> None:
-        """Consume *amount*."""
+    def spend(self, amount: int, key_hash: int, *, is_counted: bool = False) -> None:
+        """Consume *amount* for a request, which may be counted already."""
         self._spent += amount
         self._by_partition[self._partitions.find(key_hash)] += amount
         self.consumed[self._second // 60] += amount
-        self.requests[self._second // 60] += 1
+        self.requests[self._second // 60] += not is_counted
         if self._hot_minutes or self._second // 60 in self.events:
             self._asked[key_hash] += amount
 
@@ -340,11 +340,15 @@ class TableMeters:
                 found.append(Refusal(index, dimension, cause, self._resources[index].is_on_demand))
         return found
 
-    def spend(self, charge: Charge, hashes: Mapping[str | None, int], second: int) -> None:
-        """Consume each resource's part of *charge*."""
+    def spend(
+        self, charge: Charge, hashes: Mapping[str | None, int], second: int, before: Charge | None = None
+    ) -> None:
+        """Consume each resource's part of *charge*; the request is counted already where it consumed *before*."""
+        counted = {} if before is None else dict(_parts(before))
         for index, amount in _parts(charge):
             if amount:
-                self.of(index, second)[charge.dimension].spend(amount, hashes.get(index, hashes[None]))
+                meter = self.of(index, second)[charge.dimension]
+                meter.spend(amount, hashes.get(index, hashes[None]), is_counted=bool(counted.get(index)))
 
     def refuse(
         self, refusals: list[Refusal], charges: Iterable[tuple[Charge, Mapping[str | None, int]]], second: int
