@@ -7,12 +7,14 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
-from highwater.core import Dimension
+from highwater.core import Capacity, Dimension, Plan
+from highwater.core.scaler.regret import PastSeries
 from highwater.core.tracking import TargetTracking
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.services.timing import PHASES, Timing
-from highwater_lab.simulation import ResourceSetup, Run, ScheduledChange, TargetSetup
+from highwater_lab.simulation import ResourceSetup, Run, ScheduledChange, TargetSetup, simulate
+from highwater_lab.simulation.policy import Calls, Policy, Seen
 from highwater_lab.simulation.run import EventKind
 from tests.simulation.tables import START, WRITE, table, tracked, writes
 
@@ -45,7 +47,6 @@ def test_rise_comes_when_the_alarm_is_judged_after_the_second_datapoint() -> Non
 def test_delays_add_up() -> None:
     timing = Timing(metric_delay=61, phase=replace(PHASES[0], tracking_alarm=14), autoscaling_update=5)
     from highwater_lab.policies.declared import Declared
-    from highwater_lab.simulation import simulate
 
     run = simulate(table(tracked(low=100)), writes(*[50] * 5, *[95] * 10), Declared(), timing=timing)
     assert _changes(run) == [(8 * 60 + 14 + 5, 136)]
@@ -154,3 +155,34 @@ def test_changing_minutes_do_not_change_a_fixed_table() -> None:
     assert run.throttled_units == 30 * 60 * 500 - (300 * 100 + 1_799 * 100)
     assert run.worst_minute() is not None
     assert run.start + timedelta(minutes=run.minutes) == START + timedelta(minutes=30)
+
+
+class _Learns(Policy):
+    """Changes nothing, and keeps what was known of the writes at its last look."""
+
+    name = "learns"
+    period_seconds = 60
+    past: PastSeries
+
+    def poll(self, seen: Seen, calls: Calls) -> int:  # noqa: ARG002 - it changes nothing
+        capacity = Capacity.autoscaled(min_capacity=100, max_capacity=40_000)
+        target = Plan(read=capacity, write=capacity).targets()[1]
+        self.past = seen.resources[0].write.past(target, int(START.timestamp()) // 60)
+        return 0
+
+
+def test_datapoints_of_provisioned_capacity_are_85_seconds_older_than_their_label() -> None:
+    """Lowered 84 s before eleven, the old capacity is taken for that of eleven o'clock; 101 s before, it is not.
+
+    Recorded: radkawar/stackd 9dc356f, testdata/aws/applicationautoscaling/dynamodb_maintenance.
+    """
+    hours = {}
+    for lowered in ("10:58:24", "10:58:07"):
+        actions = (_at("at(2026-11-03T10:07:00)", 400), _at(f"at(2026-11-03T{lowered})", 100, 100, "y"))
+        policy = _Learns()
+        setup = table(tracked(low=100, actions=actions))
+        simulate(setup, writes(*[5] * 90), policy, timing=TEN_LATE)
+        regret = policy.past.regret(1_440)
+        assert regret is not None
+        hours[lowered] = regret.spent_unit_hours
+    assert hours == {"10:58:24": 400 + 400, "10:58:07": 400 + 100}
