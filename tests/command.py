@@ -134,6 +134,8 @@ def _become(
         # other warnings stay errors; `local up` leaves the server that it has started to itself
         warnings.simplefilter("ignore", ResourceWarning)
         boto3.DEFAULT_SESSION = None
+        # further processes would import all of it again; tests/rehearse and tests/recommend have several simulate
+        os.cpu_count = lambda: 1
         os.environ.clear()
         os.environ.update(environment)
         os.chdir(folder)

@@ -455,7 +455,7 @@ def test_function_waits_for_every_policy_where_the_cdk_spreads_its_permissions_o
     """Else the first runs of a scaler of many tables are denied what a policy allows that is not attached yet."""
     stack = placed_stack()
     scaler = ThrottleAwareScaler(stack, "Scaler")
-    for number in range(100):
+    for number in range(40):
         table = dynamodb.Table.from_table_name(stack, f"Jobs{number}", f"jobs-{number}".rjust(60, "j"))
         scaler.add_direct_table(table, read=READ, write=WRITE)
     view = TemplateView(stack)

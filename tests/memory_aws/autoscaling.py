@@ -25,11 +25,27 @@ _ASKED = ("dynamodb:DescribeTable", "dynamodb:UpdateTable")
 
 
 @dataclass
+class Action:
+    """A scheduled action; where it runs next is worked out once for each run."""
+
+    change: ScheduledChange
+    _since: int = 0
+    _next: int | None = None
+
+    def next_run(self, after: int) -> int | None:
+        """Return the first run later than *after*, `None` if there is none."""
+        # the first run after an instant is also the first after each later one until then
+        if self._next is None or not self._since <= after < self._next:
+            self._since, self._next = after, self.change.next_run(after)
+        return self._next
+
+
+@dataclass
 class Target:
     """A registered target: its bounds, its scheduled actions, its policy, and whether its scaling is suspended."""
 
     scalable: ScalableTarget
-    actions: dict[str, ScheduledChange] = field(default_factory=dict)
+    actions: dict[str, Action] = field(default_factory=dict)
     tracking: TargetTracking | None = None
     is_suspended: bool = False
 
@@ -55,7 +71,7 @@ class Autoscaling:
 
     def put_actions(self, name: TargetName, actions: list[Document]) -> None:
         """Replace the scheduled actions of a target, as CloudFormation gives them."""
-        self.targets[name].actions = {action["ScheduledActionName"]: _scheduled(action) for action in actions}
+        self.targets[name].actions = {each["ScheduledActionName"]: Action(_scheduled(each)) for each in actions}
 
     def next_run(self, after: int, end: int) -> int | None:
         """When the next scheduled action runs, up to *end*."""
@@ -66,7 +82,7 @@ class Autoscaling:
         """Run the scheduled actions of that second."""
         for name, target in self.targets.items():
             for action in target.actions.values():
-                low, high = action.bounds(target.bounds.min, target.bounds.max)
+                low, high = action.change.bounds(target.bounds.min, target.bounds.max)
                 if action.next_run(at - 1) == at and low <= high:
                     self._set_bounds(name, target, low, high, at)
 
