@@ -191,7 +191,8 @@ def _add_untold(asked: list[int], slots: Slots, seen: Observation) -> None:
     for minute, units in _minutes_with_slots(known, newest, slots):
         at, counted = minute * SLOTS_PER_MINUTE - slots.first, units or 0
         untold = max(0, -(-(counted - sum(asked[at : at + SLOTS_PER_MINUTE])) // SLOTS_PER_MINUTE))
-        asked[at : at + SLOTS_PER_MINUTE] = [slot + untold for slot in asked[at : at + SLOTS_PER_MINUTE]]
+        if untold:
+            asked[at : at + SLOTS_PER_MINUTE] = [slot + untold for slot in asked[at : at + SLOTS_PER_MINUTE]]
     later = (newest + 1) * SLOTS_PER_MINUTE - slots.first
     asked[later:] = [slot + untold for slot in asked[later:]]
 

@@ -102,10 +102,6 @@ class Stage:
     sources: frozenset[Source] = _ANY
     modes: frozenset[Mode] = frozenset(Mode)
 
-    def applies(self, at: Facts) -> bool:
-        """Whether the stage is for such a target, sized from what it is."""
-        return at.source in self.sources and at.settings.mode in self.modes
-
 
 def ask_for_plan(answer: Answer, at: Facts) -> None:
     """Ask for the plan's floor, where demand is left to target tracking."""
@@ -385,7 +381,7 @@ def decide(
     at = Facts(settings, state, seen, fleet, now.astimezone(UTC))
     answer = Answer()
     for stage in STAGES:
-        if stage.applies(at):
+        if at.source in stage.sources and settings.mode in stage.modes:
             stage.change(answer, at)
     return Decision(
         index=state.index,
