@@ -1,11 +1,11 @@
-"""What is read of an account about the data of tables."""
+"""What is read of an account about the data and the scaling of tables."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
 
-from highwater_lab.audit.account import LiveTable, RegionClients, read_data, read_table
+from highwater_lab.audit.account import LiveTable, RegionClients, read_data, read_table, read_tables
 from highwater_lab.services.data_costs import TableData
 from tests.doctor.stubs import StubbedSession
 
@@ -63,3 +63,33 @@ def test_data_is_that_of_indexes_backups_and_of_tables_that_are_gone() -> None:
         ),
         TableData(region="eu-west-1", backup_gb=4),
     ]
+
+
+def test_table_that_a_metric_of_its_own_scales_is_not_judged() -> None:
+    """AWS refused to make such a policy for DynamoDB (recorded); the audit reads whatever an account has."""
+    session = StubbedSession()
+    described = _described() | {"BillingModeSummary": {"BillingMode": "PROVISIONED"}}
+    session.answer("dynamodb", "describe_table", {"Table": described}, TableName="orders")
+    names = {
+        "ServiceNamespace": "dynamodb",
+        "ResourceId": "table/orders",
+        "ScalableDimension": "dynamodb:table:WriteCapacityUnits",
+    }
+    created = {"CreationTime": datetime(2026, 1, 2, tzinfo=UTC)}
+    target = names | created | {"MinCapacity": 6, "MaxCapacity": 60, "RoleARN": "arn:aws:iam::111122223333:role/scales"}
+    metric = {"MetricName": "Asked", "Namespace": "Shop", "Statistic": "Average"}
+    policy: dict[str, Any] = names | created
+    policy |= {"PolicyName": "by-demand", "PolicyARN": f"{ARN}/policy", "PolicyType": "TargetTrackingScaling"}
+    policy["TargetTrackingScalingPolicyConfiguration"] = {"TargetValue": 70.0, "CustomizedMetricSpecification": metric}
+    for operation, member, found in (
+        ("describe_scalable_targets", "ScalableTargets", [target]),
+        ("describe_scaling_policies", "ScalingPolicies", [policy]),
+        ("describe_scheduled_actions", "ScheduledActions", []),
+    ):
+        session.answer("application-autoscaling", operation, {member: found}, ServiceNamespace="dynamodb")
+    dynamodb: Any = session.client("dynamodb")
+    autoscaling: Any = session.client("application-autoscaling")
+    nothing: Any = None
+    clients = RegionClients("eu-west-1", dynamodb, autoscaling, nothing, nothing)
+    (table,) = read_tables(clients, ["orders"], datetime(2026, 1, 3, tzinfo=UTC))
+    assert table.problem == "policy by-demand scales its writes by a metric of its own, which is not simulated"

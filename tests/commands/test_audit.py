@@ -45,7 +45,7 @@ def cloud() -> Iterator[LocalCloud]:
         dublin: Any = made.client_arguments() | {"region_name": "eu-west-1"}
         make: Any = boto3.client
         dynamodb, autoscaling = make("dynamodb", **dublin), make("application-autoscaling", **dublin)
-        for name in ("by-hand", "own-metric", "paused", "switched"):
+        for name in ("by-hand", "paused", "switched"):
             create_table(dynamodb, name, ProvisionedThroughput={"ReadCapacityUnits": 5, "WriteCapacityUnits": 6})
         plant(made, FAULTS | SOUND, DAYS)
         plant_deviations(made, "us-west-2")
@@ -63,19 +63,6 @@ def cloud() -> Iterator[LocalCloud]:
             MinCapacity=6,
             MaxCapacity=60,
             SuspendedState={"DynamicScalingInSuspended": True},
-        )
-        target = {
-            "ServiceNamespace": "dynamodb",
-            "ResourceId": "table/own-metric",
-            "ScalableDimension": "dynamodb:table:WriteCapacityUnits",
-        }
-        autoscaling.register_scalable_target(**target, MinCapacity=6, MaxCapacity=60)
-        metric = {"MetricName": "Asked", "Namespace": "Shop", "Statistic": "Average"}
-        autoscaling.put_scaling_policy(
-            **target,
-            PolicyName="by-demand",
-            PolicyType="TargetTrackingScaling",
-            TargetTrackingScalingPolicyConfiguration={"TargetValue": 70.0, "CustomizedMetricSpecification": metric},
         )
         dynamodb.close()
         autoscaling.close()
@@ -225,20 +212,18 @@ def test_audit_goes_on_where_it_was(audit: Command, tmp_path: Path) -> None:
 def test_every_region_is_read_by_a_role_that_is_assumed(cloud: LocalCloud, audit: Command) -> None:
     mine = replace(audit, variables=cloud.environment())
     done = mine("audit", "--role", ROLE, "--all-regions", "--days", "3", "--price-only")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", PRICE.replace("12", "17", 1))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", PRICE.replace("12", "16", 1))
 
 
 def test_tables_whose_settings_changed_are_not_judged(audit: Command) -> None:
     done = audit("audit", "--region", "eu-west-1", "--days", "2")
-    assert done.stderr == "4 tables, 2 days: 0 requests to CloudWatch for 0 metrics, less than 0.01 USD\n"
+    assert done.stderr == "3 tables, 2 days: 0 requests to CloudWatch for 0 metrics, less than 0.01 USD\n"
     place, at = f"{ACCOUNT}/eu-west-1", "2026-01-08 00:10 UTC"
     assert (done.returncode, done.stdout.splitlines()) == (
         0,
         [
             f"{place}/by-hand: not judged: has capacity that something other than auto scaling changed at {at}, so "
             "what it cost is not known",
-            f"{place}/own-metric: not judged: policy by-demand scales its writes by a metric of its own, which is not "
-            "simulated",
             f"{place}/paused: not judged: has suspended scaling (table/paused write); highwater resume, or judge it "
             "later",
             f"{place}/switched: not judged: is on demand since {at} only; ask for fewer days",

@@ -10,6 +10,7 @@ from tests.local.world import INDEX_WRITE, READ, WRITE, Unmet, World, invalid, k
 
 PREDEFINED = {"PredefinedMetricSpecification": {"PredefinedMetricType": "DynamoDBReadCapacityUtilization"}}
 SETTINGS: dict[str, Any] = {"TargetValue": 70, **PREDEFINED}
+CUSTOMIZED = {"CustomizedMetricSpecification": {"MetricName": "m", "Namespace": "n", "Statistic": "Sum"}}
 XML = r"[\u0020-\uD7FF\uE000-\uFFFD\uD800\uDC00-\uDBFF\uDFFF\r\n\t]*"
 REGISTER, DESCRIBE, PUT = "register_scalable_target", "describe_scalable_targets", "put_scaling_policy"
 OF_DYNAMODB, ORDERS = {"ServiceNamespace": "dynamodb"}, key("table/orders")
@@ -166,12 +167,30 @@ def test_policy_follows_one_metric(world: World) -> None:
     resource = f"table/{world.table(40, 41)}"
     world.register(resource, 7, 900)
     put = {**key(resource), "PolicyName": "tracking", "PolicyType": "TargetTrackingScaling"}
-    customized = {"CustomizedMetricSpecification": {"MetricName": "m", "Namespace": "n", "Statistic": "Sum"}}
     required = "Exactly one of PredefinedMetricSpecification and CustomizedMetricSpecification is required, got "
     with refused("ValidationException", required + "none"):
         world.autoscaling.put_scaling_policy(**put, TargetTrackingScalingPolicyConfiguration={"TargetValue": 70})
     with refused("ValidationException", required + "both"):
-        world.autoscaling.put_scaling_policy(**put, TargetTrackingScalingPolicyConfiguration=SETTINGS | customized)
+        world.autoscaling.put_scaling_policy(**put, TargetTrackingScalingPolicyConfiguration=SETTINGS | CUSTOMIZED)
+
+
+@pytest.mark.parametrize("dim", [READ, WRITE])
+def test_metric_has_to_be_predefined(world: World, dim: str) -> None:
+    """Recorded for reads: radkawar/stackd 9dc356f, dynamodb/replica_autoscaling_edges."""
+    resource = f"table/{world.table(40, 41)}"
+    world.register(resource, 7, 900, dim)
+    world.put_policy(resource, "tracking", dim=dim)
+    before = world.policies(resource)
+    put = {**key(resource, dim), "PolicyType": "TargetTrackingScaling"}
+    settings = {"TargetValue": 70, **CUSTOMIZED}
+    for name in ("tracking", "more"):
+        with refused(
+            "ValidationException", f"Scalable dimension {dim} does not support CustomizedMetricSpecification."
+        ):
+            world.autoscaling.put_scaling_policy(
+                **put, PolicyName=name, TargetTrackingScalingPolicyConfiguration=settings
+            )
+    assert world.policies(resource) == before
 
 
 def test_metric_has_one_policy_of_a_target(world: World) -> None:

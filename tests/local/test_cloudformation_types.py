@@ -210,15 +210,29 @@ def test_target_of_another_resource_or_dimension_replaces_the_old_with_its_polic
 
 
 def test_policy_with_another_name_replaces_the_old(world: World, resource: str, stack: Stack) -> None:
-    stack.create(Target=_target(resource, 7, 900), Policy=_policy("old"))
+    """On the other dimension, as a metric has one policy."""
+    targets = {"Target": _target(resource, 7, 900), "Writes": _target(resource, 7, 900, WRITE)}
+    stack.create(**targets, Policy=_policy("old"))
     before = stack.physical_id("Policy")
-    new = _policy("new")
-    metric = {"MetricName": "jobs", "Namespace": "mine", "Statistic": "Sum"}
-    settings = {"TargetValue": 70, "CustomizedMetricSpecification": metric}
-    new["Properties"]["TargetTrackingScalingPolicyConfiguration"] = settings
-    assert stack.update(Target=_target(resource, 7, 900), Policy=new) == "UPDATE_COMPLETE"
+    new = _policy("new", dim=WRITE, ScalingTargetId={"Ref": "Writes"})
+    assert stack.update(**targets, Policy=new) == "UPDATE_COMPLETE"
     assert list(world.policies(resource)) == ["new"]
     assert stack.physical_id("Policy") == world.policies(resource)["new"]["PolicyARN"] != before
+
+
+def test_policy_on_a_custom_metric_fails(world: World, resource: str, stack: Stack) -> None:
+    """By the text recorded of PutScalingPolicy: radkawar/stackd 9dc356f, dynamodb/replica_autoscaling_edges."""
+    policy = _policy("tracking")
+    metric = {"MetricName": "jobs", "Namespace": "mine", "Statistic": "Sum"}
+    settings = {"TargetValue": 70, "CustomizedMetricSpecification": metric}
+    policy["Properties"]["TargetTrackingScalingPolicyConfiguration"] = settings
+    stack.create(Target=_target(resource, 7, 900))
+    assert stack.update(Target=_target(resource, 7, 900), Policy=policy) == "UPDATE_ROLLBACK_COMPLETE"
+    assert stack.reasons() == (
+        f"Scalable dimension {READ} does not support CustomizedMetricSpecification. (Service: ApplicationAutoScaling, "
+        "Status Code: 400, ValidationException)"
+    )
+    assert world.policies(resource) == {}
 
 
 def test_policy_with_another_name_and_the_same_metric_fails_as_both_are_there_for_a_while(

@@ -252,30 +252,31 @@ def test_describe_targets_keeps_to_its_filters(world: World) -> None:
     assert found(ResourceIds=["table/none"]) == set()
 
 
-def _own_metric(name: str) -> dict[str, Any]:
-    """A metric that no other policy of the target follows, as a metric may have one policy only."""
-    return {"CustomizedMetricSpecification": {"MetricName": name, "Namespace": "mine", "Statistic": "Sum"}}
-
-
 def _fill(world: World, count: int) -> str:
     resource = world.resource()
     world.register(resource, 7, 900)
     for number in range(count):
         world.put_action(resource, f"action-{number:03}", NIGHTLY, 8 + number)
         if number < 7:
-            world.put_policy(resource, f"policy-{number}", **_own_metric(f"jobs-{number}"))
             world.register(resource, 50 + number, 900)
     return resource
 
 
 _LISTS = [
-    pytest.param("describe_scheduled_actions", "ScheduledActions", "ScheduledActionName", id="actions"),
-    pytest.param("describe_scaling_policies", "ScalingPolicies", "PolicyName", id="policies"),
-    pytest.param("describe_scaling_activities", "ScalingActivities", "ActivityId", id="activities"),
+    "describe_scalable_targets",
+    "describe_scheduled_actions",
+    "describe_scaling_policies",
+    "describe_scaling_activities",
 ]
 
 
-@pytest.mark.parametrize(("operation", "member", "name"), _LISTS)
+@pytest.mark.parametrize(
+    ("operation", "member", "name"),
+    [
+        pytest.param("describe_scheduled_actions", "ScheduledActions", "ScheduledActionName", id="actions"),
+        pytest.param("describe_scaling_activities", "ScalingActivities", "ActivityId", id="activities"),
+    ],
+)
 def test_list_in_pages_is_complete_and_without_repeats(world: World, operation: str, member: str, name: str) -> None:
     resource = _fill(world, 7)
     asked = {"ServiceNamespace": "dynamodb", "ResourceId": resource}
@@ -286,14 +287,24 @@ def test_list_in_pages_is_complete_and_without_repeats(world: World, operation: 
     assert found == [whole[:3], whole[3:6], whole[6:]]
 
 
-def test_targets_in_pages_are_complete_and_without_repeats(world: World) -> None:
+@pytest.mark.parametrize(
+    ("operation", "member"),
+    [
+        pytest.param("describe_scalable_targets", "ScalableTargets", id="targets"),
+        pytest.param("describe_scaling_policies", "ScalingPolicies", id="policies"),
+    ],
+)
+def test_list_of_several_tables_in_pages_is_complete_and_without_repeats(
+    world: World, operation: str, member: str
+) -> None:
     resources = [world.resource() for _ in range(5)]
     for resource in resources:
         world.register(resource, 7, 900)
-    pages = world.autoscaling.get_paginator("describe_scalable_targets").paginate(
+        world.put_policy(resource, "tracking")
+    pages = world.autoscaling.get_paginator(operation).paginate(
         ServiceNamespace="dynamodb", PaginationConfig={"PageSize": 2}
     )
-    found = [[target["ResourceId"] for target in page["ScalableTargets"]] for page in pages]
+    found = [[one["ResourceId"] for one in page[member]] for page in pages]
     assert found == [resources[:2], resources[2:4], resources[4:]]
 
 
@@ -307,7 +318,7 @@ def test_list_without_a_page_size_has_fifty_to_a_page(world: World) -> None:
     assert sum(len(page["ScheduledActions"]) for page in pages) == 53
 
 
-@pytest.mark.parametrize("operation", [one.values[0] for one in _LISTS])
+@pytest.mark.parametrize("operation", _LISTS)
 @pytest.mark.parametrize(
     "token",
     ["nonsense", "%%%", "é", base64.b64encode(b"-1").decode(), base64.b64encode(b"x").decode()],
@@ -326,15 +337,7 @@ def test_list_with_a_negative_page_size_is_refused(world: World, size: int) -> N
     assert caught.value.response["Error"]["Code"] == "ValidationException", "a pager would never come to an end"
 
 
-@pytest.mark.parametrize(
-    "operation",
-    [
-        "describe_scalable_targets",
-        "describe_scheduled_actions",
-        "describe_scaling_policies",
-        "describe_scaling_activities",
-    ],
-)
+@pytest.mark.parametrize("operation", _LISTS)
 def test_list_of_another_service_is_refused(world: World, operation: str) -> None:
     with refused("ValidationException", "Unsupported service namespace: ecs"):
         getattr(world.autoscaling, operation)(ServiceNamespace="ecs")

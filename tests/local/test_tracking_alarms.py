@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -231,53 +231,3 @@ def test_state_set_by_hand_scales_only_with_fresh_datapoints(
     assert world.capacity(table) == (units, 3)
     actions = cloudwatch.describe_alarm_history(AlarmName=name, HistoryItemType="Action")["AlarmHistoryItems"]
     assert len(actions) == (units != 50)
-
-
-def test_alarms_of_a_policy_on_a_metric_of_its_own_are_among_cloudwatchs(world: World, cloudwatch: Any) -> None:
-    """They go by the target itself, as nothing about them depends on the capacity."""
-    table = world.table(read=50, write=3)
-    resource = f"table/{table}"
-    world.register(resource, 50, 900)
-    jobs: dict[str, Any] = {"MetricName": "jobs", "Namespace": "mine", "Statistic": "Average", "Unit": "Count"}
-    jobs |= {"Dimensions": [{"Name": "Queue", "Value": table}]}
-    math = {"Metrics": [{"Id": "m", "Expression": "TIME_SERIES(7)", "ReturnData": True}]}
-
-    def put(name: str, metric: dict[str, Any]) -> list[dict[str, Any]]:
-        put = world.put_policy(resource, name, 60, CustomizedMetricSpecification=metric)
-        names = [alarm["AlarmName"] for alarm in put["Alarms"]]
-        found = {alarm["AlarmName"]: alarm for alarm in cloudwatch.describe_alarms(AlarmNames=names)["MetricAlarms"]}
-        assert [name.removeprefix(f"TargetTracking-{resource}-").split("-")[0] for name in names] == [
-            "AlarmHigh",
-            "AlarmLow",
-        ]
-        return [found[name] for name in names]
-
-    high, low = put("own", jobs)
-    watched = ("MetricName", "Namespace", "Statistic", "Unit", "Dimensions", "Period")
-    for alarm in (high, low):
-        assert {member: alarm[member] for member in watched} == jobs | {"Period": 60}
-    compared = ("EvaluationPeriods", "ComparisonOperator", "Threshold")
-    assert [high[member] for member in compared] == [3, "GreaterThanThreshold", 60.0]
-    assert [low[member] for member in compared] == [15, "LessThanThreshold", 54.0]
-    # CloudWatch judges them like any other
-    cloudwatch.put_metric_data(
-        Namespace="mine",
-        MetricData=[
-            {
-                "MetricName": "jobs",
-                "Dimensions": jobs["Dimensions"],
-                "Value": 61,
-                "Unit": "Count",
-                "Timestamp": world.now() + timedelta(minutes=minute),
-            }
-            for minute in range(3)
-        ],
-    )
-    world.cloud.advance(timedelta(minutes=4))
-    described = cloudwatch.describe_alarms(AlarmNames=[high["AlarmName"]])["MetricAlarms"]
-    assert [alarm["StateValue"] for alarm in described] == ["ALARM"]
-    assert [alarm["Threshold"] for alarm in put("math", math)] == [60.0, 54.0]
-    # another metric, other alarms
-    names = [alarm["AlarmName"] for alarm in world.put_policy(resource, "own", 60)["Alarms"]]
-    assert len(names) == len(cloudwatch.describe_alarms(AlarmNames=names)["MetricAlarms"]) == 4
-    assert cloudwatch.describe_alarms(AlarmNames=[high["AlarmName"], low["AlarmName"]])["MetricAlarms"] == []

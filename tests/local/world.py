@@ -306,15 +306,14 @@ class World:
         return dict(found[0])
 
     def put_policy(self, resource: str, name: str, target_value: float = 70, dim: str = READ, **more: Any) -> Any:
-        """Put a target tracking policy, on utilization unless *more* has another metric."""
+        """Put a target tracking policy on utilization."""
         kind = "Read" if "Read" in dim else "Write"
         predefined = {"PredefinedMetricSpecification": {"PredefinedMetricType": f"DynamoDB{kind}CapacityUtilization"}}
-        metric = {} if "CustomizedMetricSpecification" in more else predefined
         return self.autoscaling.put_scaling_policy(
             **key(resource, dim),
             PolicyName=name,
             PolicyType="TargetTrackingScaling",
-            TargetTrackingScalingPolicyConfiguration={"TargetValue": target_value, **metric, **more},
+            TargetTrackingScalingPolicyConfiguration={"TargetValue": target_value, **predefined, **more},
         )
 
     def policies(self, resource: str) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 Their definitions were read from live accounts, 2026-10, and recorded (radkawar/stackd 9dc356f,
 applicationautoscaling/dynamodb_maintenance and dynamodb_metrics): neither a treatment of missing data nor datapoints to
-alarm, and an action that names the policy by an ARN of its own. A policy on a custom metric has two alarms, like
-policies of ECS services.
+alarm, and an action that names the policy by an ARN of its own.
 """
 
 from __future__ import annotations
@@ -20,22 +19,16 @@ from highwater_local.ministack import Document
 
 _ABOVE, _BELOW = "GreaterThanThreshold", "LessThanThreshold"
 _PROVISIONED_PERIODS: Final = 3
-# in minutes, and in hundredths of the target
-_OWN_HIGH_PERIODS: Final = 3
-_OWN_LOW_PERIODS: Final = 15
-_OWN_LOW_PERCENT: Final = 90
 
 
 def kinds_of(policy: PolicyRecord) -> list[AlarmKind]:
-    """Return the alarms that a policy has: thresholds of a custom metric do not depend on the capacity."""
-    own, low = policy.own_metric is not None, AlarmKind.LOW
-    kinds = [AlarmKind.HIGH, low] if own else list(AlarmKind)
-    return [kind for kind in kinds if kind is not low or not policy.configuration.get("DisableScaleIn")]
+    """Return the alarms that a policy has."""
+    return [kind for kind in AlarmKind if kind is not AlarmKind.LOW or not policy.rules.disable_scale_in]
 
 
 def put_alarms(policy: PolicyRecord, key: TargetKey, now: datetime) -> None:
     """Put the policy's alarms, under their names, into CloudWatch of the present account and region."""
-    shapes = _own_shapes(policy) if policy.rules is None else _shapes(key, policy.rules, policy.units)
+    shapes = _shapes(key, policy.rules, policy.units)
     action = f"{policy.arn}:createdBy/{policy.created_by}"
     for kind, told in policy.alarms.items():
         at = int(now.timestamp())
@@ -76,22 +69,7 @@ def _shapes(key: TargetKey, rules: TargetTracking, units: int) -> dict[AlarmKind
     return {kind: shape | {"Dimensions": dimensions} for kind, shape in shapes.items()}
 
 
-def _own_shapes(policy: PolicyRecord) -> dict[AlarmKind, Document]:
-    """Return the alarms on a policy's custom metric; a metric computed from several metrics has no name."""
-    metric = policy.own_metric or {}
-    name, statistic = metric.get("MetricName"), metric.get("Statistic")
-    about = {"Namespace": metric.get("Namespace"), "Dimensions": list(metric.get("Dimensions") or [])}
-    about |= {"Unit": metric["Unit"]} if metric.get("Unit") else {}
-    target = float(policy.configuration["TargetValue"])
-    return {
-        AlarmKind.HIGH: _shape(name, statistic, 60, _OWN_HIGH_PERIODS, _ABOVE, target) | about,
-        AlarmKind.LOW: _shape(name, statistic, 60, _OWN_LOW_PERIODS, _BELOW, target * _OWN_LOW_PERCENT / 100) | about,
-    }
-
-
-def _shape(
-    metric: str | None, statistic: str | None, period: int, periods: int, comparison: str, threshold: float
-) -> Document:
+def _shape(metric: str, statistic: str, period: int, periods: int, comparison: str, threshold: float) -> Document:
     return {
         "Namespace": "AWS/DynamoDB",
         "MetricName": metric,

@@ -165,17 +165,9 @@ class PolicyRecord:
     alarms: dict[AlarmKind, dict[str, str]] = field(default_factory=dict)
 
     @property
-    def own_metric(self) -> dict[str, Any] | None:
-        """The policy's custom metric, `None` for a policy on DynamoDB's utilization."""
-        found: dict[str, Any] | None = self.configuration.get("CustomizedMetricSpecification") or None
-        return found
-
-    @property
-    def rules(self) -> TargetTracking | None:
-        """The policy for the lab's rules; `None` for a policy on a custom metric."""
+    def rules(self) -> TargetTracking:
+        """The policy for the lab's rules."""
         settings = self.configuration
-        if self.own_metric is not None:
-            return None
         return TargetTracking(
             target_percent=round(float(settings["TargetValue"])),
             scale_in_cooldown=int(settings.get("ScaleInCooldown") or 0),

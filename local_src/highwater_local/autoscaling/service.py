@@ -32,7 +32,6 @@ from highwater_local.autoscaling.validation import refuse_wrong_member, refuse_w
 from highwater_local.dynamodb.resources import is_on_demand
 from highwater_local.dynamodb.tables import Tables
 
-_MAX_POLICIES = 50
 _KEPT_ACTIVITIES: Final = 5000
 _SUSPENDABLE = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
 # From an activity's start to its end: 32.2 to 36.1 s (recorded: radkawar/stackd 9dc356f,
@@ -213,10 +212,6 @@ class AutoScaling:
         if not 20 <= float(settings["TargetValue"]) <= 90:
             raise invalid("Target utilization must be between 20 and 90 for DynamoDB")
         refuse_wrong_metric(key, name, settings, target.policies)
-        if old is None and len(target.policies) >= _MAX_POLICIES:
-            raise ServiceError(
-                "LimitExceededException", f"Maximum number of scaling policies exceeded for {key.wording}"
-            )
         record = PolicyRecord(
             name=name,
             arn=old.arn if old else self._arn("scalingPolicy", key, f"policyName/{name}"),
@@ -309,10 +304,10 @@ class AutoScaling:
 
     def _act(self, target: TargetRecord, policy: PolicyRecord, kind: AlarmKind, value: float) -> None:
         units = self._tables.capacity(target.key)
-        if units is None or policy.rules is None:
+        if units is None:
             return
         if kind in (AlarmKind.HIGH, AlarmKind.LOW):
-            self._follow(target, policy, policy.rules, kind, units, value)
+            self._follow(target, policy, kind, units, value)
         elif units != policy.units:
             self._put_alarms(target.key, policy, units, policy.alarms)
 
@@ -320,7 +315,6 @@ class AutoScaling:
         self,
         target: TargetRecord,
         policy: PolicyRecord,
-        rules: TargetTracking,
         kind: AlarmKind,
         units: int,
         last: float,
@@ -332,7 +326,7 @@ class AutoScaling:
         is_out = kind is AlarmKind.HIGH
         if target.suspended[f"DynamicScaling{'Out' if is_out else 'In'}Suspended"]:
             return
-        alarm = Alarm(kind)
+        alarm, rules = Alarm(kind), policy.rules
         # metrics have hundredths of a unit
         asked = rules.wanted(alarm, [round(last * 100)], 0, per_unit=100)
         wanted = min(max(asked, target.floor), target.ceiling)
@@ -376,8 +370,7 @@ class AutoScaling:
         success = f"{_SET} {capacity}. Change successfully fulfilled by dynamodb."
         self._record(key, description, cause, "Successful", success, takes, after=after)
         for policy in target.policies.values():
-            if policy.rules is not None:
-                self._put_alarms(key, policy, units, policy.alarms)
+            self._put_alarms(key, policy, units, policy.alarms)
         return self._now().timestamp() + after + takes
 
     def _note_not_scaled(self, key: TargetKey, cause: str, code: str, **more: int) -> None:
@@ -459,8 +452,7 @@ class AutoScaling:
 
 def _watches(policy: PolicyRecord) -> tuple[object, ...]:
     """Return what a policy's alarms depend on, besides the capacity."""
-    names = ("TargetValue", "PredefinedMetricSpecification", "CustomizedMetricSpecification")
-    return (*(policy.configuration.get(name) for name in names), kinds_of(policy))
+    return policy.configuration["TargetValue"], kinds_of(policy)
 
 
 def _check_range(low: int, high: int) -> None:

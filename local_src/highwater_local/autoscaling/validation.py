@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, Final
 
 from botocore.model import ListShape, MapShape, Shape, StringShape, StructureShape
 from botocore.validate import ParamValidator
 
-from highwater_local.autoscaling.records import PolicyRecord, ServiceError, TargetKey, invalid
+from highwater_local.autoscaling.records import ServiceError, TargetKey, invalid
 from highwater_local.requests import errors_text, model_of, unmet_text
 
 _PREDEFINED: Final = "PredefinedMetricSpecification"
@@ -18,24 +18,25 @@ _CUSTOMIZED: Final = "CustomizedMetricSpecification"
 _ONE_POLICY: Final = "Only one TargetTrackingScaling policy for a given metric specification is allowed."
 
 
-def refuse_wrong_metric(key: TargetKey, name: str, settings: dict[str, Any], known: dict[str, PolicyRecord]) -> None:
-    """Raise `ServiceError` if the policy *name* cannot use its metric, given the *known* policies of the target."""
+def refuse_wrong_metric(key: TargetKey, name: str, settings: dict[str, Any], known: Iterable[str]) -> None:
+    """Raise `ServiceError` if the policy *name* cannot use its metric, given the *known* policies of the target.
+
+    Texts other than that of a wrong number of metrics were recorded (radkawar/stackd 9dc356f,
+    dynamodb/replica_autoscaling_edges).
+    """
     predefined, customized = settings.get(_PREDEFINED), settings.get(_CUSTOMIZED)
     if bool(predefined) is bool(customized):
         got = "both" if predefined else "none"
         message = f"Exactly one of {_PREDEFINED} and {_CUSTOMIZED} is required, got {got}"
         raise invalid(message)
+    if not predefined:
+        raise invalid(f"Scalable dimension {key.scalable_dimension} does not support {_CUSTOMIZED}.")
     wanted = f"DynamoDB{key.dimension.title()}CapacityUtilization"
-    if predefined and predefined.get("PredefinedMetricType") != wanted:
-        # recorded: radkawar/stackd 9dc356f, dynamodb/replica_autoscaling_edges
+    if predefined.get("PredefinedMetricType") != wanted:
         only = f"only supports the following predefined metric types: {wanted}"
         raise invalid(f"Scalable dimension {key.scalable_dimension} {only}")
-    if any(_metric(other.configuration) == _metric(settings) for known_as, other in known.items() if known_as != name):
+    if set(known) - {name}:
         raise invalid(_ONE_POLICY)
-
-
-def _metric(settings: dict[str, Any]) -> tuple[Any, Any]:
-    return settings.get(_PREDEFINED), settings.get(_CUSTOMIZED)
 
 
 _SERVICE: Final = "application-autoscaling"
