@@ -126,7 +126,7 @@ faults: setup #+ Ten thousand runs of the scaler, and 40,000 of custom resources
 	@HIGHWATER_FAULT_RUNS=10000 $(BIN)/python -m pytest -q --numprocesses 0 --timeout 3600 tests/handlers/test_scaler_faults.py tests/sequences/test_faults.py
 
 .PHONY: sequences
-sequences: setup #+ The laws over random sequences of deploys, rollbacks and windows, ten times as long as in make test (offline, free; ten minutes)
+sequences: setup #+ The laws over random sequences of deploys, rollbacks and windows, a hundred times as many as in make test (offline, free; ten minutes)
 	@HIGHWATER_SEQUENCES=2400 $(BIN)/python -m pytest -q --numprocesses 0 --timeout 3600 tests/sequences
 
 .PHONY: fuzz

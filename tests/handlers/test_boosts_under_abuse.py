@@ -159,7 +159,7 @@ _BOOST = '"id":"nightly-2","table":"orders","owner":"x","end":"2027-03-04T12:00:
     ("attribute", "text", "why"),
     [
         ("leases", '[{"id":"x"}]', "KeyError('targets')"),
-        ("leases", '{"id":"x"}', "AttributeError(\"'str' object has no attribute 'get'\")"),
+        ("leases", '{"id":"x"}', "TypeError(\"string indices must be integers, not 'str'\")"),
         ("leases", "orders", "DocumentError('is not JSON (Expecting value: line 1 column 1 (char 0))')"),
         (
             "leases",

@@ -8,11 +8,10 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
-from highwater.core.tracking import NATIVE_TARGET_PERCENT
 from highwater.core.units import Dimension, Duration, as_timedelta
 
-# The target utilization of a capacity that says none.
-DEFAULT_TARGET_PERCENT: Final = NATIVE_TARGET_PERCENT
+# The target utilization of a capacity that says none: that of DynamoDB's console, which most tables have.
+DEFAULT_TARGET_PERCENT: Final = 70
 
 
 def is_deploy_time(value: object) -> bool:
