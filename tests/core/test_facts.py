@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from highwater.core.pulses import SLOTS_PER_MINUTE, Slots
-from highwater.core.scaler import Mode, Observation, ScalerSettings
+from highwater.core.scaler import Mode, Observation, ScalerSettings, decide
 from highwater.core.scaler.facts import Facts, Source
 from highwater.core.scaler.fleet import COVERAGE_MINUTES, FleetDemand, coverage_percent, fleet_demand
 from highwater.core.scaler.regret import Regret
@@ -81,3 +81,8 @@ def test_level_counts_what_cloudwatch_has_before_the_slots_and_what_they_ask_for
     # before the slots, CloudWatch counted 5 a second more than there is for 26 minutes
     before = fleet_demand(calm, capacity_units=95, last_increase=None)
     assert before.level_units == 0
+
+
+def test_plan_alone_is_asked_for_where_demand_is_left_to_target_tracking() -> None:
+    decision = decide(ScalerSettings(mode=Mode.BOOSTS), state(7, baseline=31), seen([600_000]), now=NOW)
+    assert (decision.granted, decision.reason) == (31, "the plan's floor")

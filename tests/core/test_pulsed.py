@@ -105,6 +105,22 @@ def test_surge_that_is_larger_or_longer_than_those_before_is_met_whatever_is_reg
     assert decided(pulsed(surge, unknown)).granted == 619
 
 
+def test_spike_of_twenty_minutes_ago_is_sized_for_though_it_came_only_once() -> None:
+    steady_fleet = told(*[1_000] * _SINCE)
+    decision = decided(pulsed(steady(100, 39, [18_000, *[6_000] * 20]), steady_fleet))
+    # 51 s of burst and a minute of capacity for 18,000 units
+    assert decision.wanted == 163
+    assert decision.reason == "busiest ten minutes of 100 units/s, and peaks above them with 60 s of burst"
+    assert decided(pulsed(steady(100), steady_fleet)).reason == "busiest ten minutes of 100 units/s"
+
+
+def test_nothing_is_raised_above_what_there_is_while_the_bucket_lasts() -> None:
+    # wanted are 325
+    seen = pulsed(steady(100, 39, [36_000, *[6_000] * 20]), told(*[1_000] * _SINCE))
+    assert decided(seen, FLOOR, current=200, provisioned=120).granted == 200
+    assert decided(seen, FLOOR, current=150, provisioned=220).granted == 220
+
+
 def test_surge_that_the_bucket_does_not_outlast_is_met_at_once() -> None:
     # 600 units a second of 7,200 tokens: 480 more than the capacity for 18 seconds are 8,640
     decision = decided(pulsed(steady(100), told(*[1_000] * (_SINCE - 1), 6_000)))
