@@ -22,7 +22,7 @@ CAPACITY_MINUTES: Final = 5
 _USED_PERCENT: Final = 85
 # A spike is over within this time; what lasts longer is demand. So capacity is for the highest average of as many
 # minutes, what is above that is for the bucket, and drains are added up no longer (pays most on
-# aws_ec2_diskwrite_kb with pulses).
+# tweets_cvs with pulses).
 SPIKE_MINUTES: Final = 10
 # A spike is above this share of the average; below it is noise, and noise is met as demand (pays most on
 # tweets_cvs).

@@ -37,7 +37,7 @@ JUMP_MINUTES: Final = 8 * MINUTES_PER_HOUR
 HOLD_MINUTES: Final = 30
 # Capacity is full at this share of itself: what is raised leaves the rest as room, so that the bucket fills again; an
 # alarm starts a review there; and what would fall by less than the room is left, as each change is a call, and in
-# DIRECT mode one of the day's decreases (pays most on az_fn_cron10m).
+# DIRECT mode one of the day's decreases (pays most on aws_ec2_diskwrite_kb).
 FULL_PERCENT: Final = 97
 # What it is worth that a unit is not throttled, in request units on demand: docs/decisions/0038.
 THROTTLE_PRICE_REQUESTS: Final = 100

@@ -326,7 +326,8 @@ def lower_capacity(answer: Answer, at: Facts) -> None:
 
     It is lowered where that is worth one of the day's decreases, and enough is known. Without the headroom of its
     target utilization, target tracking raises again, for what the last minute alone consumed. Where that minute is a
-    spike, it would buy the whole spike for an hour, so the headroom stays after an hour with spikes.
+    spike, it would buy the whole spike for an hour, so the headroom stays after an hour with spikes. Pays most on
+    aws_ec2_diskwrite_kb.
     """
     state, consumed = at.state, at.seen.known_units
     is_unsure = state.lacks_leases or at.is_throttled or at.missing_data is not None
