@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any, Final, Literal
 
 import boto3
@@ -381,11 +382,14 @@ class SharedBudget:
     def _records(self) -> Records:
         if self._dynamodb is None:
             with self._making:
-                if self.table is None or self.connect is None:
+                connect = self.connect
+                if self.table is None or connect is None:
+                    # a session takes a while to make; a budget that is given both needs none
                     apart = records_session(self.session)
-                    if self.table is None:
-                        self.table = CoordinatorClient(coordinator=self.coordinator, session=apart).pulse_table
-                self._dynamodb = records_client(apart, RENEWED) if self.connect is None else self.connect()
+                    coordinator = CoordinatorClient(coordinator=self.coordinator, session=apart)
+                    self.table = self.table or coordinator.pulse_table
+                    connect = connect or partial(records_client, apart, RENEWED)
+                self._dynamodb = connect()
         return Records(str(self.table), self._dynamodb, self._time.hear)
 
 

@@ -184,7 +184,8 @@ def _add_untold(asked: list[int], slots: Slots, seen: Observation) -> None:
     """Add to the slots of *asked* what CloudWatch counted and nobody told of, as a job does that is not metered.
 
     What was untold in the newest minute that CloudWatch has is taken to go on. No world of the benchmarks has such a
-    job, so this pays nowhere there; without it, a job is met only once CloudWatch has ten minutes of it.
+    job, so this pays nowhere there. Without it, capacity would follow a job only as the average of CloudWatch's last
+    ten minutes does.
     """
     newest, untold = seen.newest - seen.pending_minutes, 0
     known = seen.known_units[-(len(asked) // SLOTS_PER_MINUTE + 1) :]

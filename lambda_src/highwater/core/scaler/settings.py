@@ -45,7 +45,7 @@ THROTTLE_PRICE_REQUESTS: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalerSettings:
-    """What a user may choose; all else is a constant of `highwater.core.scaler.stages`.
+    """What a user may choose; all else is a constant of the folder's files.
 
     Attributes:
         mode: What is moved.
