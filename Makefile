@@ -87,6 +87,7 @@ test-without-rooms: setup #+ Types and quick tests of a copy without each room t
 nightly: setup #+ Laws with all of their examples and new seeds, long sequences, faults, fuzz, mutants, the core in the Python of Lambda, each room taken out (offline, free; hours)
 	@HIGHWATER_EXAMPLES=nightly $(BIN)/python -m pytest --numprocesses auto -m "not cloud" \
 		$(addprefix tests/,calls client core examples handlers physics recommend rehearse services simulation template traffic)
+	@HIGHWATER_EXAMPLES=nightly $(BIN)/python -m pytest --numprocesses 0 tests/handlers/test_boosts_over_http.py
 	@$(BIN)/python -m pytest --numprocesses auto benchmarks/tests
 	@$(MAKE) --no-print-directory test-lambda-python
 	@$(MAKE) --no-print-directory test-without-rooms

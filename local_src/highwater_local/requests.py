@@ -6,8 +6,8 @@ import json
 from functools import cache
 from typing import Any, Final
 
-import botocore.session
 from botocore.exceptions import UnknownServiceError
+from botocore.loaders import create_loader
 from botocore.model import OperationNotFoundError, ServiceModel
 from botocore.validate import ParamValidator
 
@@ -155,6 +155,7 @@ def _unknown(target: str) -> dict[str, Any]:
 def model_of(service: str) -> ServiceModel | None:
     """Return botocore's model of a service, `None` if there is none of that name."""
     try:
-        return botocore.session.get_session().get_service_model(service) if service else None
+        # a session would import everything that sends requests
+        return ServiceModel(create_loader().load_service_model(service, "service-2"), service) if service else None
     except UnknownServiceError:
         return None

@@ -1,4 +1,4 @@
-"""The command where only a part of what it needs is installed: one line with what to install, and status 2."""
+"""The command imports what it needs: no other command; where a part is missing, one line says what to install."""
 
 from __future__ import annotations
 
@@ -72,3 +72,18 @@ def test_help_lists_all_commands_by_what_they_are_for_and_says_what_to_install()
 def test_command_without_its_libraries_says_what_to_install() -> None:
     message = "highwater: the command needs more libraries; install them with: pip install click rich zstandard\n"
     assert _run(NO_CLICK, "status") == (2, "", message)
+
+
+def test_command_imports_none_of_the_others() -> None:
+    """All of them take longer to import than most take to run."""
+    told = (
+        "import atexit\n"
+        "is_told = lambda name: name == 'boto3' or name.startswith(('highwater.cli.', 'highwater_lab.commands.'))\n"
+        "atexit.register(lambda: print(*sorted(filter(is_told, sys.modules))))\n"
+    )
+    status, printed, _ = _run(told, "prices", "--help")
+    assert status == 0
+    assert printed.splitlines()[-1] == (
+        "highwater.cli.main highwater_lab.commands.options highwater_lab.commands.prices"
+    )
+    assert _run(told, "--version")[1].splitlines()[1:] == ["highwater.cli.main"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -57,6 +58,9 @@ WORKS = {
     "window equal to the quota": with_windows(window(write_min=900, write_max=900), table_quota_units=900),
     "ceiling for boosts equal to the quota": plan(
         write=Capacity.autoscaled(min_capacity=22, max_capacity=220, max_with_boosts=900), table_quota_units=900
+    ),
+    "ceiling for boosts equal to the ceiling": plan(
+        write=Capacity.autoscaled(min_capacity=22, max_capacity=220, max_with_boosts=220)
     ),
     "ceiling that falls, which is no decrease": with_windows(
         *(
@@ -271,6 +275,20 @@ def test_decreases_of_table_and_index_are_told_of_each() -> None:
         "windows of the table",
         "windows of index 'by_day'",
     ]
+
+
+def test_decreases_of_a_day_of_the_month_are_told() -> None:
+    """On a day that is in no sample week."""
+    given: dict[str, Any] = {"day": 25, "timezone": "UTC", "lead": timedelta(0)}
+    windows = (
+        Window.monthly(f"w{n}", start=f"10:{10 * n:02}", end=f"10:{10 * n + 5:02}", write_min=33 + n, **given)
+        for n in range(6)
+    )
+    (finding,) = check(with_windows(*windows))
+    assert finding.problem == (
+        "the windows lower capacity 6 times on Monday 2027-01-25 (UTC), and DynamoDB at first refuses 2 of these "
+        "decreases: it allows 4 at any time of a UTC day, then one an hour, reads and writes together"
+    )
 
 
 def test_check_tells_errors_before_warnings() -> None:

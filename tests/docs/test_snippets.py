@@ -26,7 +26,7 @@ from highwater.core import Dimension, Plan, bounds_at
 from highwater.core.pulses import pulse_detail_type
 from highwater.handlers.coordinator.handler import read_pulse_event, read_request
 from highwater.queues.messages import BufferedAction, Message, read_action
-from tests.cdk_cli import ROOT
+from tests.cdk_cli import CDK, ROOT
 from tests.constructs.template_view import EVERY_TABLE_SAYS, messages, new_stack
 from tests.ports import free_port
 
@@ -195,13 +195,25 @@ def _pages_with_commands() -> list[str]:
     return list(dict.fromkeys(snippet.page for snippet in _snippets() if snippet.language == "sh"))
 
 
+_SYNTH = "cdk synth --quiet --output "
+
+
+@pytest.fixture(scope="module")
+def synthesized(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `cdk synth` makes in the root of the repository."""
+    folder = tmp_path_factory.mktemp("synthesized") / "cdk.out"
+    subprocess.run([CDK, *_SYNTH.split()[1:], str(folder)], cwd=ROOT, check=True, capture_output=True)
+    return folder
+
+
 @pytest.mark.cloud
 @pytest.mark.xdist_group("pages")
 @pytest.mark.parametrize("page", _pages_with_commands())
-def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> None:
+def test_shell_snippets_of_a_page_run_as_printed(page: str, synthesized: Path, tmp_path: Path) -> None:
     """A page's blocks one after another in one shell, as a reader runs them.
 
-    What would run these tests again or install packages is looked up instead, and the CDK CLI bootstraps once.
+    What would run these tests again or install packages is looked up instead; the CDK CLI bootstraps once, and
+    synthesizes the example of the repository's root once.
     """
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     code = "".join(snippet.code for snippet in _snippets() if (snippet.page, snippet.language) == (page, "sh"))
@@ -220,6 +232,9 @@ def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> N
             command = f"{sys.executable} -c {_BOTO3!r}" if line == "aws dynamodb list-tables" else line
             if line == "cdk bootstrap" and page != "docs/local-cloud.md":
                 command = f"{sys.executable} -c {_BOOTSTRAP!r}"
+            if line.startswith(_SYNTH):
+                made = line.removeprefix(_SYNTH)
+                command = f"mkdir -p build && rm -rf {made} && cp -R {synthesized} {made}"
             # the usual port may be somebody else's here
             lines.append(command.replace("highwater local up", f"highwater local up --port {free_port()}"))
     if not lines:

@@ -75,8 +75,8 @@ def test_bulk_load_comes_out_as_declared_and_goes_again(bootstrapped: CdkCli) ->
     assert units(cloud, name) == [(200, 100)]
     assert table["DeletionProtectionEnabled"]
 
-    assert "Number of stacks with differences: 0" in bootstrapped.run("diff", app=_app("bulk_load"))
-    bootstrapped.run("destroy", "--force", "--all", app=_app("bulk_load"))
+    assert "Number of stacks with differences: 0" in bootstrapped.run("diff", app=bootstrapped.synthesized)
+    bootstrapped.run("destroy", "--force", "--all", app=bootstrapped.synthesized)
     assert targets(cloud, name) == {}
     assert name in cloud.client("dynamodb").list_tables()["TableNames"], "a table outlives its stack"
 
@@ -148,5 +148,5 @@ def test_surges_have_a_scaler_alarms_and_a_dashboard(bootstrapped: CdkCli) -> No
     body = json.loads(cloudwatch.get_dashboard(DashboardName=dashboards[0]["DashboardName"])["DashboardBody"])
     assert [widget["type"] for widget in body["widgets"]].count("metric") == 13
     assert body["widgets"][-1]["type"] == "log"
-    bootstrapped.run("destroy", "--force", "--all", app=_app("surges"))
+    bootstrapped.run("destroy", "--force", "--all", app=bootstrapped.synthesized)
     assert cloudwatch.list_dashboards()["DashboardEntries"] == []

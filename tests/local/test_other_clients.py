@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import venv
 from datetime import timedelta
 from pathlib import Path
@@ -46,10 +47,10 @@ def test_javascript_sdk_sees_the_exception_and_its_reasons(cloud: LocalCloud, wo
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The AWS CLI in an environment of its own."""
     folder = tmp_path_factory.mktemp("awscli")
-    venv.create(folder, with_pip=True)
-    subprocess.run(
-        [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", AWSCLI], check=True, capture_output=True
-    )
+    # pip of this environment installs into the new one, which takes none of its own
+    venv.create(folder, with_pip=False)
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python")]
+    subprocess.run([*pip, "install", "--quiet", "--no-compile", AWSCLI], check=True, capture_output=True)
     return folder / "bin" / "aws"
 
 

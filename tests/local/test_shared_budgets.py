@@ -22,8 +22,8 @@ from tests.local.world import create_tables, keyed, units
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("shared budgets")]
 RATE = 120
-# each write consumes ten units
-SIZE, COST = 9_800, 10
+# each write consumes twenty units
+SIZE, COST = 19_600, 20
 LANE = ("orders", None, Dimension.WRITE)
 SETTLED_AFTER, MEASURED = 60, 40
 

@@ -78,14 +78,26 @@ def _run() -> int:
 
     prints_traceback = False
 
+    installed = {each.name: each for each in entry_points(group=COMMANDS_GROUP)}
+
     class ByPurpose(click.Group):
-        """Lists its commands by purpose."""
+        """Imports a command when it is asked for: all of them take longer than most do; lists them by purpose."""
+
+        def list_commands(self, _: click.Context) -> list[str]:
+            return sorted({*installed, *_LAB_COMMANDS})
+
+        def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
+            if cmd_name in installed:
+                command: click.Command = installed[cmd_name].load()
+                return command
+            return _missing(cmd_name) if cmd_name in _LAB_COMMANDS else None
 
         def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
             known = {name for names in _PURPOSES.values() for name in names}
-            others = tuple(name for name in self.list_commands(ctx) if name not in known)
+            commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+            others = tuple(name for name in commands if name not in known)
             for purpose, names in {**_PURPOSES, "Other": others}.items():
-                found = [(name, self.commands[name]) for name in names if name in self.commands]
+                found = [(name, command) for name in names if (command := commands.get(name)) is not None]
                 if found:
                     with formatter.section(purpose):
                         formatter.write_dl([(name, each.get_short_help_str(limit=90)) for name, each in found])
@@ -98,11 +110,6 @@ def _run() -> int:
         nonlocal prints_traceback
         prints_traceback = debug
 
-    for entry_point in sorted(entry_points(group=COMMANDS_GROUP), key=lambda entry: entry.name):
-        highwater.add_command(entry_point.load(), entry_point.name)
-    for name in _LAB_COMMANDS:
-        if name not in highwater.commands:
-            highwater.add_command(_missing(name))
     try:
         # without standalone mode, click returns the exit status of the command
         return int(highwater(standalone_mode=False) or 0)
