@@ -87,13 +87,6 @@ def test_mode_changes_without_another_logical_id(stack: cdk.Stack) -> None:
     assert ids[0] == ids[1]
 
 
-@pytest.mark.parametrize("units", [0, -3, 2.5, True, "70"])
-def test_maximum_that_is_none_is_refused(units: Any) -> None:
-    told = f"Capacity.on_demand: max_write: got {units!r}, allowed: whole units per second, 1 or more; leave it out "
-    with refused(ValueError, f"{told}for the account's quota"):
-        Capacity.on_demand(max_write=units)
-
-
 def test_provisioned_capacity_is_refused(stack: cdk.Stack) -> None:
     told = r"^capacity must be the result of Capacity.on_demand, got Capacity\(.*; for provisioned capacity use "
     with pytest.raises(TypeError, match=f"{told}HighWaterTable$"):

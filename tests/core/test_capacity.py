@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -27,6 +29,23 @@ def test_fixed_has_equal_bounds_and_no_policy() -> None:
     capacity = Capacity.fixed(17)
     assert (capacity.min_capacity, capacity.max_capacity) == (17, 17)
     assert not capacity.is_autoscaled
+
+
+def test_on_demand_has_its_maxima_by_dimension() -> None:
+    capacity = Capacity.on_demand(max_read=1, max_write=2_000)
+    assert (capacity.of(Dimension.READ), capacity.of(Dimension.WRITE)) == (1, 2_000)
+    assert Capacity.on_demand().of(Dimension.READ) is None
+
+
+@pytest.mark.parametrize("units", [0, -3, 2.5, True, "70"])
+@pytest.mark.parametrize("name", ["max_read", "max_write"])
+def test_maximum_on_demand_that_is_none_is_refused(name: str, units: Any) -> None:
+    told = (
+        f"Capacity.on_demand: {name}: got {units!r}, allowed: whole units per second, 1 or more; leave it out for the "
+        "account's quota"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}$"):
+        Capacity.on_demand(**{name: units})
 
 
 def test_capacities_declared_alike_are_equal() -> None:

@@ -18,6 +18,7 @@ from tests.core.plans_to_check import (
     WRITE,
     drops_a_day,
     index,
+    monthly,
     once,
     one_off_days,
     plan,
@@ -68,6 +69,8 @@ WORKS = {
             for n in range(9)
         )
     ),
+    "latest day of a month": with_windows(monthly(day=31)),
+    "last of four weekdays of a month": with_windows(monthly(weekday="FRI", nth=4)),
     "no lead": with_windows(window(lead=timedelta(0))),
     "lead of a day": with_windows(window(lead=timedelta(hours=24))),
     "whole day": with_windows(window(start="00:00", end="24:00")),

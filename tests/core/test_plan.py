@@ -70,6 +70,12 @@ plans: SearchStrategy[Plan] = st.builds(
 )
 
 
+def test_managed_plan_leaves_out_indexes_that_are_left_to_themselves() -> None:
+    kept, left = (IndexCapacity(index_name=name, is_managed=name == "by_day") for name in ("by_day", "by_week"))
+    declared = Plan(read=READ, write=WRITE, windows=(LOAD,), indexes=(left, kept))
+    assert declared.managed() == replace(declared, indexes=(kept,))
+
+
 @settings(max_examples=examples(150))
 @given(plans)
 def test_plan_read_back_from_its_json_is_the_plan(plan: Plan) -> None:
