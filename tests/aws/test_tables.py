@@ -78,7 +78,7 @@ ALLOWED = re.compile(r"[\w\s+\-=._:/@]*")
 def test_set_capacity_when_refused_tells_what_passes_from_what_does_not(
     bench: Bench, code: str, text: str, expected: type[Exception]
 ) -> None:
-    status = {"InternalServerError": 500, "SomethingNew": 503}
+    status = {"InternalServerError": 503, "SomethingNew": 500}
     bench.wire.fault = refusal(code, text, status.get(code, 400))
     with pytest.raises(expected, match=f"^{re.escape(text)}$") as raised:
         tables.set_capacity(bench.wire.client, "orders", None, HOME)

@@ -64,6 +64,20 @@ def test_tick_lowers_capacity_to_the_floor_and_leaves_the_plans_ceiling() -> Non
     assert stage.changes() == []
 
 
+def test_floor_that_is_raised_does_not_wait_until_another_targets_capacity_is_lowered() -> None:
+    stage = Stage()
+    read = TargetName("orders", None, Dimension.READ)
+    # the reads, which come first everywhere else, are to be lowered; the floor of the writes was taken down by hand
+    stage.table("orders", units=(300, 12), floor=3)
+    stage.consume(read, 50)
+    stage.wait_for_minute(58)
+    stage.tick()
+    assert stage.capacity("orders") == Units(50, 12)
+    asked = [each["ScalableDimension"] for each in stage.wire.bodies("RegisterScalableTarget")]
+    assert asked == [WRITE.scalable_dimension, read.scalable_dimension, read.scalable_dimension]
+    assert stage.bounds(WRITE) == Bounds(12, 400)
+
+
 def test_explain_says_what_the_tick_will_lower() -> None:
     stage = _late()
     scaled = ScaledPlan(table="orders", mode=Mode.FLOOR, plan=PLAN)
