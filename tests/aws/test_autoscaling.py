@@ -11,6 +11,7 @@ import pytest
 
 from highwater.aws import autoscaling
 from highwater.aws.autoscaling import (
+    find_targets,
     read_failures,
     read_targets,
     service_time,
@@ -46,6 +47,14 @@ def test_set_bounds_when_seen_again_are_the_same_for_just_that_target(bench: Ben
         set_bounds(wire.client, name, Bounds(5 + place, 500 + place))
     seen = read_targets(wire.client, names)
     assert [seen.of(name) for name in names] == [Bounds(5, 500), Bounds(6, 501), Bounds(7, 502), None]
+
+
+def test_targets_of_a_table_are_found_with_its_indexes_and_without_other_tables(bench: Bench, wire: Wire) -> None:
+    table, other = bench.make_table(by_status=(3, 4)), bench.make_table()
+    names = [TargetName(table, None, Dimension.WRITE), TargetName(table, "by_status", Dimension.READ)]
+    for name in (names[1], TargetName(other, None, Dimension.READ), names[0]):
+        set_bounds(wire.client, name, Bounds(5, 500))
+    assert find_targets(wire.client, table) == names
 
 
 def test_capacity_that_auto_scaling_could_not_set_is_told_with_the_services_reason(bench: Bench, wire: Wire) -> None:
