@@ -171,6 +171,7 @@ def test_grants_of_one_caller_cover_their_own_tables() -> None:
     found = find_cap(caps, loader, "orders")
     assert found is not None
     assert (found.of(WRITE), found.of(READ)) == (30, 70)
+    assert (found.caller, found.tables) == ("123456789012:role/Loader", ("orders",))
     elsewhere = find_cap(caps, loader, "eu-west-1/orders")
     assert elsewhere is not None
     assert elsewhere.max_write == 30, "a replica is the same table"
@@ -179,6 +180,24 @@ def test_grants_of_one_caller_cover_their_own_tables() -> None:
     assert (other.of(WRITE), other.of(READ)) == (20, 70)
     assert find_cap(caps, Caller("999999999999:role/Loader"), "orders") is None
     assert find_cap(caps, Caller.of_events("acme"), "orders") is None
+
+
+def test_cap_of_an_index_is_that_of_its_table_times_what_it_is_written_more() -> None:
+    cap = BoostCap(caller="123456789012:role/Loader", max_read=0, max_write=30)
+    table, index = lease(units=40, asked=100), lease(index="by_day", units=9, asked=257)
+    assert cap.of_lease(table, [table, index]) == 30
+    assert cap.of_lease(index, [lease(index="other", asked=1), table, index]) == 78, "77.1, rounded up"
+    assert cap.of_lease(lease(index="by_day", asked=50), [table]) == 30, "an index that is written less has no less"
+    # where all was granted
+    assert cap.of_lease(lease(index="by_day", units=50), [lease(units=40)]) == 38
+    alone = [lease(dimension=READ, units=40, asked=100), index]
+    assert cap.of_lease(index, alone) == 30, "the table's writes are not boosted"
+
+
+def test_cap_of_zeros_is_for_pulses_alone() -> None:
+    most = ((0, 0), (1, 0), (0, 1))
+    caps = [BoostCap(caller="a", max_read=read, max_write=write) for read, write in most]
+    assert [cap.is_for_boosts for cap in caps] == [False, True, True]
 
 
 def test_shares_of_indexes_are_percents_of_the_tables_writes() -> None:
