@@ -162,6 +162,31 @@ def test_days_are_told_in_words() -> None:
     assert str(MonthDay(weekday="MON", nth=1)) == "first MON of the month"
 
 
+def test_monthly_window_has_the_bounds_and_the_lead_that_it_is_given() -> None:
+    bounds: dict[str, Any] = {"read_min": 11, "write_min": 22, "read_max": 33, "write_max": 44}
+    made = Window.monthly(
+        "payday", day=3, start="08:00", end="18:00", timezone="Asia/Tokyo", lead=timedelta(minutes=7), **bounds
+    )
+    assert {name: getattr(made, name) for name in bounds} == bounds
+    assert (made.start, made.end, made.timezone, made.lead) == ("08:00", "18:00", "Asia/Tokyo", timedelta(minutes=7))
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (monthly(day=3), "day 3 of the month"),
+        (monthly(day="last"), "last day of the month"),
+        (monthly(weekday="fri", nth=1), "first FRI of the month"),
+        (monthly(weekday="FRI", nth="last"), "last FRI of the month"),
+        (office(), "MON-FRI"),
+        (office(days=["MON", "WED"]), "MON,WED"),
+        (Window.once("sale", start="2027-11-26T00:00", end="2027-11-27T00:00", timezone="UTC", write_min=5), ""),
+    ],
+)
+def test_days_of_a_window_as_text(made: Window, text: str) -> None:
+    assert made.days_text == text
+
+
 def test_plan_with_monthly_windows_is_read_as_it_was_written() -> None:
     fixed = Capacity.fixed(units=7)
     plan = Plan(read=fixed, write=fixed, windows=(monthly(day=3), monthly("w", weekday="FRI", nth="last")))
