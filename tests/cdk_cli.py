@@ -80,7 +80,8 @@ class CdkCli:
     def deploy(self, app: Path, context: dict[str, str] | None = None) -> str:
         """Deploy every stack of the app.
 
-        Without a change set, which takes the CDK CLI half as long again; `attempt_deploy`, examples and pages have one.
+        Without a change set, with which the CDK CLI takes half as long again; `attempt_deploy`, the demo and the pages
+        deploy with one.
         """
         return self.run(*_DEPLOY, "--method=direct", app=app, context=context)
 

@@ -87,3 +87,8 @@ def test_command_imports_none_of_the_others() -> None:
         "highwater.cli.main highwater_lab.commands.options highwater_lab.commands.prices"
     )
     assert _run(told, "--version")[1].splitlines()[1:] == ["highwater.cli.main"]
+
+
+def test_misspelt_command_is_told_which_is_meant_though_none_is_imported() -> None:
+    message = "highwater: No such command 'simulat'. Did you mean 'simulate'?\n"
+    assert _run("sys.argv[0] = 'highwater'\n", "simulat") == (2, "", message)

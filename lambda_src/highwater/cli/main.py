@@ -77,20 +77,16 @@ def _run() -> int:
         return _MISUSE
 
     prints_traceback = False
-
     installed = {each.name: each for each in entry_points(group=COMMANDS_GROUP)}
 
     class ByPurpose(click.Group):
-        """Imports a command when it is asked for: all of them take longer than most do; lists them by purpose."""
+        """Lists its commands by purpose, and imports each when it is used: to import all takes longer than most run."""
 
-        def list_commands(self, _: click.Context) -> list[str]:
-            return sorted({*installed, *_LAB_COMMANDS})
-
-        def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
-            if cmd_name in installed:
-                command: click.Command = installed[cmd_name].load()
-                return command
-            return _missing(cmd_name) if cmd_name in _LAB_COMMANDS else None
+        def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+            if cmd_name not in installed:
+                return super().get_command(ctx, cmd_name)
+            command: click.Command = installed[cmd_name].load()
+            return command
 
         def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
             known = {name for names in _PURPOSES.values() for name in names}
@@ -102,7 +98,10 @@ def _run() -> int:
                     with formatter.section(purpose):
                         formatter.write_dl([(name, each.get_short_help_str(limit=90)) for name, each in found])
 
-    @click.group(cls=ByPurpose, context_settings={"help_option_names": ["-h", "--help"]})
+    # names are listed, and suggested where one is misspelt, without the commands that are installed
+    names = [*map(_missing, _LAB_COMMANDS), *map(click.Command, installed)]
+
+    @click.group(cls=ByPurpose, commands=names, context_settings={"help_option_names": ["-h", "--help"]})
     @click.version_option(package_name="highwater-runtime", prog_name="highwater")
     @click.option("--debug", is_flag=True, help="Print the traceback of an unexpected error.")
     def highwater(debug: bool) -> None:
