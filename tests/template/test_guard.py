@@ -217,9 +217,12 @@ def test_table_that_is_only_scaled_is_not_lost_with_its_targets(tmp_path: Path) 
         pytest.param(
             {},
             {"kind": "GlobalTable", "Replicas": [{"Region": "eu-west-1"}]},
-            Consequence.DESTROYED,
-            "T: replaced by an empty table, as its type, from AWS::DynamoDB::Table to AWS::DynamoDB::GlobalTable, "
-            f"changes: CloudFormation deletes the old one, with its data; {KEEP}",
+            Consequence.REFUSED,
+            "T: its type changes, from AWS::DynamoDB::Table to AWS::DynamoDB::GlobalTable: CloudFormation refuses to "
+            "change "
+            "the type of a resource, and deletes nothing; keep it with DeletionPolicy: Retain, remove it from the "
+            "template, "
+            "and import it as AWS::DynamoDB::GlobalTable, under another logical id",
             id="type",
         ),
         pytest.param(
@@ -341,8 +344,8 @@ def test_targets_that_change_their_owner_need_two_deploys(tmp_path: Path) -> Non
             "T: the scalable target of table writes, index a writes changes its owner, from W, A to W2, A2: "
             "CloudFormation refuses the second owner; deploy 1, in a quiet hour: remove W, A. CloudFormation deletes "
             "the scalable targets. The capacity stays as it is, and nothing scales it until deploy 2. deploy 2, right "
-            "after it: add W2, A2. CloudFormation registers the targets anew, and floors are at work when it ends. In "
-            "one deploy it is refused: CloudFormation creates before it deletes, and AWS allows one target",
+            "after it: add W2, A2. CloudFormation registers the targets again, and floors are in effect when it ends. "
+            "In one deploy it is refused: CloudFormation creates before it deletes, and AWS allows one target",
         )
     ]
 
@@ -445,8 +448,10 @@ def test_targets_of_the_cdk_change_their_owner_with_manage_capacity(tmp_path: Pa
             {"deletion_protection_enabled": True},
             ["delete"],
             Consequence.REFUSED,
-            "aws_dynamodb_table.orders: removed, with deletion protection on: DynamoDB refuses to delete it; to keep "
-            "it, give it a removed block with destroy = false; to lose it, turn the protection off before",
+            "aws_dynamodb_table.orders: removed, with deletion protection on: DynamoDB refuses to delete it, and "
+            "the apply fails; to keep it, give it a removed block with destroy = false; to lose it, turn the "
+            "protection "
+            "off before",
             id="protected",
         ),
         pytest.param(
@@ -592,7 +597,8 @@ def test_replica_in_a_plan_needs_scaled_writes(tmp_path: Path) -> None:
             "before the replica, or set billing_mode to PAY_PER_REQUEST",
         )
     ]
-    assert _of_plan(tmp_path, [table()], [replicated, target(), policy()], orders={}) == []
+    scaled = [target(), policy()]
+    assert _of_plan(tmp_path, [table(), *scaled], [replicated, *scaled], orders={}) == []
 
 
 def test_indexes_of_a_plan_are_made_one_after_another(tmp_path: Path) -> None:

@@ -467,8 +467,8 @@ def test_remark_has_the_stage_and_the_stack_of_its_template(tmp_path: Path) -> N
         ),
         (
             resource("aws_dynamodb_table_replica.odd", global_table_arn="arn:aws:dynamodb:x:1:table/orders"),
-            "is not read: the replica is not paid for here; use a block replica",
-            [ORDERS],
+            "is not read: its region is not known, and the replica is not paid for here",
+            [],
         ),
         (
             resource("aws_dynamodb_global_secondary_index.odd", table_name="others", index_name="x"),

@@ -535,8 +535,8 @@ def test_what_belongs_to_no_table_of_the_plan_is_told(tmp_path: Path) -> None:
         resource("aws_s3_bucket.logs", bucket="logs"),
     )
     assert find_table(load_templates(saved(tmp_path, planned))).notes == (
-        "aws_dynamodb_table_replica.eu is not read: the replica is not paid for here; use a block replica",
         "aws_dynamodb_global_secondary_index.lost is not read: its table is not in the plan, or known only after apply",
+        "aws_dynamodb_table_replica.eu is not read: its table is not in the plan, or known only after apply",
         "aws_appautoscaling_scheduled_action.lost is not read: its target is not in the plan",
         "aws_appautoscaling_policy.lost is not read: which target it is of is known only after apply",
     )

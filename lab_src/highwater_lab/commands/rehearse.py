@@ -27,7 +27,15 @@ from highwater_lab.commands.traffic_source import TrafficSource, traffic_options
 from highwater_lab.rehearse import AppRehearsal, Limits, Passed, rehearse_app
 from highwater_lab.report.app import app_document, app_markdown, print_app
 from highwater_lab.report.app_page import write_app_page
-from highwater_lab.template import ListedApp, is_plan, load_prior, load_templates, read_app, tables_called
+from highwater_lab.template import (
+    HazardKind,
+    ListedApp,
+    is_plan,
+    load_prior,
+    load_templates,
+    read_app,
+    tables_called,
+)
 
 # What --against is for the state that a Terraform plan was made from
 PRIOR = "prior"
@@ -46,7 +54,8 @@ _path = click.Path(path_type=Path)
     "--against",
     metavar="OLD",
     help="Compare with an older app: a cdk.out folder, a template, a Terraform plan or state, or a revision of git, "
-    "which is synthesized; or prior, the state that the plan TEMPLATE was made from.",
+    "whose TEMPLATE is read, or whose app is synthesized if it has none; or prior, the state that the plan TEMPLATE "
+    "was made from.",
 )
 @click.option("--table", help="Only this table: its construct's path or any end of it, logical id, or name.")
 @parameters_options
@@ -69,7 +78,17 @@ _path = click.Path(path_type=Path)
 @click.option(
     "--fail-on-unknown",
     is_flag=True,
-    help="Exit status 1 if a table is unknown, as it has no traffic or cannot be read.",
+    help="Exit status 1 if a table is unknown, as it has no traffic or cannot be read, or if it is not known whether "
+    "the change replaces it.",
+)
+@click.option(
+    "--accept",
+    "accepted",
+    metavar="KIND=TABLE",
+    multiple=True,
+    callback=lambda _context, _option, given: tuple(map(_accepted, given)),
+    help="With --against: accept a refused change or a loss, by the kind and table that its line has, such as "
+    "removed=Prod/Shop/Orders; it does not make the exit status 1. Can be repeated.",
 )
 @click.option(
     "--cheapest-within",
@@ -97,6 +116,7 @@ def rehearse_command(
     max_throttled_rise: float | None,
     max_cost_rise: float | None,
     fail_on_unknown: bool,
+    accepted: tuple[str, ...],
     cheapest_within: float | None,
     form: str,
     html: Path | None,
@@ -117,10 +137,12 @@ def rehearse_command(
     highwater simulate is for one table: with scenarios, other policies, jobs, boosts and pictures.
 
     Exit status: 0 fine, 1 a limit is exceeded, writes wait for the drain time of their queue or longer, or AWS refuses
-    the change or destroys a table by it, 2 misuse.
+    the change, or a table is lost or interrupted by it and the line is not accepted, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     if against is None and (max_throttled_rise is not None or max_cost_rise is not None):
         raise Misuse("--max-throttled-rise and --max-cost-rise compare with an older app; give it with --against")
+    if against is None and accepted:
+        raise Misuse("--accept is for the lines of a comparison; give the older app with --against")
     limits = Limits(
         max_throttled_percent=max_throttled,
         max_cost_per_month=max_cost,
@@ -142,6 +164,7 @@ def rehearse_command(
                 against=against or "",
                 conditions=source.conditions(),
                 cheapest_within=cheapest_within,
+                accepted=accepted,
                 progress=progress,
             )
         exceeded = limits.passed_by_app(app)
@@ -152,11 +175,23 @@ def rehearse_command(
         raise click.exceptions.Exit(_FINDING)
 
 
+def _accepted(text: str) -> str:
+    """Return an accepted line as the guard names it; raise `Misuse` for another form."""
+    kind, _, table = text.partition("=")
+    if kind not in list(HazardKind) or not table:
+        kinds = ", ".join(HazardKind)
+        raise Misuse(
+            f"--accept {text}: is not KIND=TABLE as a line has them, such as removed=Prod/Shop/Orders; the kinds are "
+            f"{kinds}"
+        )
+    return text
+
+
 def _read_apps(template: Path, against: str | None, parameters: Mapping[str, str]) -> dict[str, ListedApp]:
     """Return the app as `after` and, if it is compared, the old one as `before`; raise `Misuse` if neither has a table.
 
     *against* is a folder, a template, a Terraform plan or state, `prior` for the state that the plan in *template* was
-    made from, or a revision of git, which is synthesized.
+    made from, or a revision of git: its version of *template*, or the app of the revision, synthesized.
     """
     templates = {"after": load_templates(template)}
     if against == PRIOR and is_plan(template):
@@ -167,7 +202,7 @@ def _read_apps(template: Path, against: str | None, parameters: Mapping[str, str
                 f"--against {against}: is no file, and no plan of Terraform is made of a revision of git; compare "
                 "with the state that the plan was made from: --against prior"
             )
-        with _old_app(against) as old:
+        with _old_app(against, template) as old:
             templates["before"] = load_templates(old)
     apps = {which: read_app(each, parameters) for which, each in templates.items()}
     if not any(each.tables or each.remarks for each in apps.values()):
@@ -200,8 +235,11 @@ def _print(app: AppRehearsal, exceeded: Sequence[Passed], form: str, page: Path 
 
 
 @contextlib.contextmanager
-def _old_app(against: str) -> Iterator[Path]:
-    """Yield the folder or template of the old app; a revision of git is synthesized, and removed afterwards."""
+def _old_app(against: str, template: Path) -> Iterator[Path]:
+    """Yield the folder or template of the old app, which is removed afterwards if it is made of a revision of git.
+
+    A revision that has the template has it as it was. Another one is synthesized.
+    """
     if Path(against).exists():
         yield Path(against)
         return
@@ -212,11 +250,28 @@ def _old_app(against: str) -> Iterator[Path]:
         tree, out = Path(folder) / "tree", Path(folder) / "cdk.out"
         _run(["git", "worktree", "add", "--detach", "--quiet", str(tree), commit], no_folder)
         try:
+            was = _version_of(template, tree)
+            if was is not None:
+                yield was
+                return
+            if template.is_file() and not (tree / here / "cdk.json").exists():
+                raise Misuse(
+                    f"--against {against}: has no {template}, and no cdk.json of an app to synthesize; give the old "
+                    "template's file"
+                )
             _lend(tree / here)
             _run([_cdk(), "synth", "--quiet", "--output", str(out)], f"--against {against}: cdk synth", tree / here)
             yield out
         finally:
             _run(["git", "worktree", "remove", "--force", str(tree)], f"--against {against}")
+
+
+def _version_of(template: Path, tree: Path) -> Path | None:
+    """Return the version of a template, or of a folder of templates, in a work tree; `None` if it has none."""
+    top = Path(_run(["git", "rev-parse", "--show-toplevel"], "--against")).resolve()
+    path = template.resolve()
+    version = tree / path.relative_to(top) if path.is_relative_to(top) else None
+    return version if version is not None and version.exists() and version != tree else None
 
 
 def _lend(place: Path) -> None:

@@ -33,6 +33,7 @@ from highwater_lab.template import (
     ListedTable,
     Remark,
     RemarkKind,
+    accept,
     hazards_of,
     is_moved,
     match_tables,
@@ -147,7 +148,9 @@ class AppRehearsal:
         remarks: What of the new app was not read, or contradicts itself; not what is a hazard.
         unread: What is not read and differs from the old app. Tables that it names are unknown; where it names none,
             any table of its stack may differ, so that the sums of its stage are not known.
-        hazards: What AWS refuses or destroys when the change is deployed; none if the app is not compared.
+        hazards: The parts of the change that AWS refuses, that destroy something, or whose effect is not known; none if
+            the app is not compared.
+        unaccepted: The accepted kinds and tables, such as `removed=Shop/Orders`, that fit no hazard.
     """
 
     tables: tuple[TableRehearsal, ...]
@@ -159,6 +162,7 @@ class AppRehearsal:
     remarks: tuple[Remark, ...] = ()
     unread: tuple[UnreadChange, ...] = ()
     hazards: tuple[Hazard, ...] = ()
+    unaccepted: tuple[str, ...] = ()
 
     def changed(self) -> tuple[TableRehearsal, ...]:
         """Return the known tables whose declaration differs, the greatest difference of the cost first.
@@ -361,6 +365,7 @@ def rehearse_app(
     against: str = "",
     conditions: Conditions = Conditions(),  # noqa: B008 - a value
     cheapest_within: float | None = None,
+    accepted: Sequence[str] = (),
     processes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> AppRehearsal:
@@ -374,6 +379,7 @@ def rehearse_app(
         conditions: The delays of AWS, and the prices. Reserved capacity is shared by the tables.
         cheapest_within: The highest percentage of throttled units of the cheapest plan that is searched for; by
             default none is. A search simulates tens of plans.
+        accepted: The hazards that are meant, each by its kind and table: `removed=Prod/Shop/Orders`.
         processes: How many processes simulate at once, 1 or more; by default one for each processor.
         progress: Called with the number of tables done and their total.
 
@@ -382,7 +388,8 @@ def rehearse_app(
     """
     old_tables = () if before is None else before.tables
     unread = () if before is None else unread_changes(before, after)
-    hazards = () if before is None else hazards_of(old_tables, after.tables, after.remarks)
+    every = () if before is None else hazards_of(old_tables, after.tables, after.remarks, after.plans)
+    hazards, unaccepted = accept(every, accepted)
     twice = {each.table for each in hazards if each.kind is HazardKind.TWO_TARGETS}
     # reserved capacity is subtracted from the sum of the tables
     prices_of = cache(conditions.without_reserved().prices)
@@ -391,6 +398,8 @@ def rehearse_app(
     spans: list[Traffic] = []
     for old, new in match_tables(old_tables, after.tables):
         listed = _listed(old, new, is_compared=before is not None)
+        if listed.change is TableChange.UNCHANGED and any(each.table == listed.name for each in hazards):
+            listed = replace(listed, change=TableChange.CHANGED)
         names = {each.name for each in (old, new) if each is not None}
         named = [each.text for each in unread if names & set(each.remark.tables)]
         if named:
@@ -429,6 +438,7 @@ def rehearse_app(
         ),
         unread=unread,
         hazards=hazards,
+        unaccepted=unaccepted,
     )
 
 
@@ -466,7 +476,7 @@ def _listed(old: ListedTable | None, new: ListedTable | None, *, is_compared: bo
     assert either is not None  # noqa: S101 - a table is in one of the apps
     problems = [each.problem for each in (new, old) if each is not None and each.problem]
     change = TableChange.CHANGED
-    moved_from = old.name if old is not None and new is not None and is_moved(old, new) else ""
+    moved_from = old.name if old is not None and new is not None and is_moved(old, new) and _is_known(new) else ""
     if is_compared and old is None:
         change = TableChange.ADDED
     elif is_compared and new is None:
@@ -483,6 +493,11 @@ def _listed(old: ListedTable | None, new: ListedTable | None, *, is_compared: bo
         unknown="; ".join(dict.fromkeys(problems)),
         notes=() if either.setup is None else either.setup.notes,
     )
+
+
+def _is_known(new: ListedTable) -> bool:
+    """Whether a table at another address is the same one: two Terraform states do not say."""
+    return new.deployed.planned is not None or not new.dialect.words
 
 
 def _is_same(old: ListedTable, new: ListedTable) -> bool:

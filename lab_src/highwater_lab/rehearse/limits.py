@@ -39,7 +39,8 @@ class Limits:
         max_cost_per_month: The highest cost in USD a month, of one table; `None` for no limit.
         max_throttled_rise: How many percentage points more than in the old app may be throttled, of each table.
         max_cost_rise: How many USD a month more than in the old app all tables of a stage together may cost.
-        fails_on_unknown: Whether no table of the new app may be unknown. By default unknown tables exceed no limit.
+        fails_on_unknown: Whether no table of the new app may be unknown, and no effect of the change on a table. By
+            default what is unknown exceeds no limit.
     """
 
     max_throttled_percent: float | None = None
@@ -64,6 +65,7 @@ class Limits:
                 for each in app.unknown()
                 if each.change is not TableChange.REMOVED
             ]
+            exceeded += [Passed("unknown", 1, 0, each.text, each.table) for each in app.hazards if each.is_unknown]
         for table in app.tables:
             if table.after is None:
                 continue

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote
@@ -113,8 +114,18 @@ def _cost_and_throttles(outcome: Outcome, before: Outcome | None = None) -> str:
 
 
 def hazard_sentence(hazard: Hazard) -> str:
-    """Return a hazard in words, with a mark that says whether it is a finding."""
-    return f"{'✗' if hazard.is_finding else '!'} {hazard.text}"
+    """Return a hazard in words, with a mark that shows whether it is a finding."""
+    return f"{'✗' if hazard.is_finding else '!'} {'accepted: ' * hazard.is_accepted}{hazard.text}"
+
+
+def accept_lines(app: AppRehearsal, quoted: Callable[[str], str] = str) -> list[str]:
+    """Return how the findings can be accepted, and the accepted ones that fit no line; *quoted* is for a shell."""
+    keys = list(dict.fromkeys(each.key for each in app.hazards if each.is_finding))
+    lines = [f"--accept {key}: no line has this kind and name" for key in app.unaccepted]
+    if keys:
+        given = " ".join(f"--accept {quoted(key)}" for key in keys)
+        lines.append(f"To accept {'this' if len(keys) == 1 else 'these'}: {given}")
+    return lines
 
 
 def total_sentence(app: AppRehearsal) -> str:
@@ -175,7 +186,8 @@ def print_app(app: AppRehearsal, console: Console) -> None:
         console.print(f"{same} {'is' if same == 1 else 'are'} unchanged.", highlight=False)
     for line in (*(sentence(table, app.against) for table in app.unknown()), *remark_lines(app, app.unknown())):
         console.print(f"[yellow]![/] {escape(line)}", highlight=False, soft_wrap=True)
-    console.print(f"[dim]{escape(sources(app))}[/]", highlight=False, soft_wrap=True)
+    for line in (*accept_lines(app, shlex.quote), sources(app)):
+        console.print(f"[dim]{escape(line)}[/]", highlight=False, soft_wrap=True)
 
 
 def sources(app: AppRehearsal) -> str:
@@ -216,7 +228,8 @@ def _markdown_of(app: AppRehearsal, stage: str, passed: Sequence[Passed], kept: 
     marker = _MARKER if own or app.differs() else _UNCHANGED
     lines = [marker.format(stage=marked(stage)), f"### DynamoDB capacity{f', {cell(stage)}' if stage else ''}", ""]
     hazards = [each for each in app.hazards if each.table not in left]
-    lines += [f"- {'❌' if each.is_finding else '⚠️'} {cell(each.text)}" for each in hazards] + [""] * bool(hazards)
+    lines += [f"- {'❌' if each.is_finding else '⚠️'} {cell(hazard_sentence(each)[2:])}" for each in hazards]
+    lines += [""] * bool(hazards)
     lines += [cell(total_sentence(app)), ""]
     lines += [f"- ❌ {cell(each.text)}" for each in own if each.where not in left] + [""] * bool(own)
     shown = [table for table in kept if not table.unknown]
@@ -239,7 +252,7 @@ def _markdown_of(app: AppRehearsal, stage: str, passed: Sequence[Passed], kept: 
             f"**{what} left out**, as a comment has at most 65,536 characters; `--html` and `--json` have all.",
             "",
         ]
-    lines += [f"<sub>Simulated: {cell(sources(app))}.</sub>", ""]
+    lines += [f"<sub>{cell(text)}</sub>\n" for text in (*accept_lines(app), f"Simulated: {sources(app)}.")]
     return "\n".join(lines)
 
 
@@ -359,6 +372,7 @@ def app_document(app: AppRehearsal, passed: Sequence[Passed] = ()) -> dict[str, 
                 "stage": each.stage or None,
                 "consequence": str(each.consequence),
                 "is_finding": each.is_finding,
+                "is_accepted": each.is_accepted,
                 "what": each.what,
                 "fix": each.fix or None,
             }
@@ -405,6 +419,7 @@ def app_document(app: AppRehearsal, passed: Sequence[Passed] = ()) -> dict[str, 
             _remark_document(each) | {"change": _change_of(each, app)}
             for each in dict.fromkeys((*(change.remark for change in app.unread), *app.remarks))
         ],
+        "accepted_without_line": list(app.unaccepted),
         "passed": [each.what for each in passed],
     }
 

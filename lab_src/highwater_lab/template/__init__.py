@@ -2,7 +2,7 @@
 
 from highwater_lab.template.assembly import is_plan, load_prior, load_templates
 from highwater_lab.template.document import TemplateError
-from highwater_lab.template.guard import Consequence, Hazard, HazardKind, hazards_of, two_deploys
+from highwater_lab.template.guard import Consequence, Hazard, HazardKind, accept, hazards_of, two_deploys
 from highwater_lab.template.listed import ListedTable, tables_called
 from highwater_lab.template.matching import is_moved, match_tables
 from highwater_lab.template.parameters import read_parameters
@@ -18,6 +18,7 @@ __all__ = [
     "Remark",
     "RemarkKind",
     "TemplateError",
+    "accept",
     "find_table",
     "hazards_of",
     "is_moved",

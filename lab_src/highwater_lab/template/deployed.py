@@ -1,4 +1,4 @@
-"""Reads of a table what decides whether AWS can change it in one deploy: its name, keys, indexes, marks and targets."""
+"""Reads the properties of a table that decide whether AWS can change it in one deploy: keys, indexes, replicas."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from typing import Any, Final, TypeAlias
 
 from highwater.core import Dimension, Units
 from highwater_lab.template.document import Planned, TemplateError
-from highwater_lab.template.intrinsics import Resolver
-from highwater_lab.template.parts import Parts
+from highwater_lab.template.open_values import OpenValues, as_placeholders, open_values
+from highwater_lab.template.parts import Parts, identity
+from highwater_lab.template.replacements import (
+    GLOBAL_TABLE,
+    KEYS,
+    LOCAL_INDEXES,
+    NAME,
+    REPLACED_FOR,
+    SIMPLE_TABLE,
+    TABLE,
+    TYPES,
+)
 from highwater_lab.template.stacks import Stack
-from highwater_lab.template.tables import TemplateTable
+from highwater_lab.template.tables import TemplateTable, simple_keys
 
-GLOBAL: Final = "AWS::DynamoDB::GlobalTable"
-# What CloudFormation replaces a table for, beside its name, in words. Source: CloudFormation Template Reference,
-# AWS::DynamoDB::Table and AWS::DynamoDB::GlobalTable, "Update requires", by its machine-readable form in aws-cdk
-# 2.1148.1, read 2026-11-28; of SimpleTable: AWS SAM Developer Guide, read 2026-11. DynamoDB has no request that
-# changes local secondary indexes.
-_FIXED: Final = {
-    "KeySchema": "its key schema",
-    "PrimaryKey": "its primary key",
-    "LocalSecondaryIndexes": "its local secondary indexes",
-    "ImportSourceSpecification": "the source of its import",
-}
 Target: TypeAlias = tuple[str | None, Dimension]
+# The custom resource of the CDK's `replicationRegions`. With SkipReplicaDeletion its function leaves the replica
+# (aws-cdk-lib 2.275.0, aws-dynamodb/lib/table.js, read 2026-11-29).
+REPLICA: Final = "Custom::DynamoDBReplica"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,28 +44,65 @@ class Owner:
     previous: str
 
 
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A replica of a table in another region.
+
+    Attributes:
+        source: The resource that declares it: a logical id or address; empty for a part of the table.
+        planned: The change of that resource in a Terraform plan; `None` without one.
+        is_protected: Whether deletion protection is on.
+        is_kept: Whether the replica stays when its declaration is removed.
+    """
+
+    source: str = ""
+    planned: Planned | None = None
+    is_protected: bool = False
+    is_kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A global secondary index.
+
+    Attributes:
+        keys: Its keys and projection, as a text that is equal for equal ones.
+        source: The address of its own resource; empty for a part of the table.
+        planned: The change of that resource in a Terraform plan; `None` without one.
+    """
+
+    keys: str
+    source: str = ""
+    planned: Planned | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed:
-    """What decides whether AWS can bring a table from one declaration to another.
+    """The properties that decide whether AWS can bring a table from one declaration to another.
 
     Attributes:
         kind: Its resource type; `None` if no template defines it.
-        account: Its account, as far as the assembly says.
+        where: Its template's file.
+        account: Its account, if the assembly has it.
         region: Its region, likewise.
-        fixed: By words such as `its key schema` the values, as texts, for whose change a table is replaced.
+        fixed: By property of `REPLACED_FOR` the value, as a text; the name is empty if it is generated.
         types: By attribute its type.
         on_removal: The deletion policy, `Delete` by default.
         on_replacement: The update replace policy, likewise.
         is_protected: Whether deletion protection is on.
-        marks: By index the warm throughput that the table itself declares, 0 where none.
-        indexes: By name of each global secondary index its keys and projection, as a text.
+        is_on_demand: Whether it is billed by request.
+        is_strong: Whether it is a global table of multi-Region strong consistency.
+        units: By index and dimension the provisioned units that the template declares, if they can be read.
+        marks: By index the warm throughput that the table itself declares, 0 for none.
+        indexes: By name each global secondary index.
         owners: By index and dimension the resources that declare its scalable target.
-        replicas: The regions of all replicas of a global table.
-        unscaled: What of a provisioned `GlobalTable` has no auto scaling of writes: `table`, `index by-state`.
-        planned: What the plan of Terraform does with it; `None` without a plan.
+        replicas: By region each replica; for a `GlobalTable` that of the stack's own region too.
+        unscaled: The parts of a provisioned `GlobalTable` without auto scaling of writes: `table`, `index by-state`.
+        planned: The actions of a Terraform plan for it; `None` without a plan.
     """
 
     kind: str | None = None
+    where: str = ""
     account: str | None = None
     region: str | None = None
     fixed: Mapping[str, str] = field(default_factory=dict)
@@ -71,110 +110,208 @@ class Deployed:
     on_removal: str = "Delete"
     on_replacement: str = "Delete"
     is_protected: bool = False
+    is_on_demand: bool = False
+    is_strong: bool = False
+    units: Mapping[Target, int] = field(default_factory=dict)
     marks: Mapping[str | None, Units] = field(default_factory=dict)
-    indexes: Mapping[str, str] = field(default_factory=dict)
+    indexes: Mapping[str, Index] = field(default_factory=dict)
     owners: Mapping[Target, tuple[Owner, ...]] = field(default_factory=dict)
-    replicas: tuple[str, ...] = ()
+    replicas: Mapping[str, Replica] = field(default_factory=dict)
     unscaled: tuple[str, ...] = ()
     planned: Planned | None = None
 
 
-def read_deployed(found: TemplateTable, parts: Parts) -> Deployed:
-    """Return it of one table; what cannot be read is left out, as the reader of tables says it."""
-    stack, template = found.stack, found.stack.template
-    resource = template.resource(found.logical_id or "")
-    properties = resource.get("Properties")
-    properties = properties if isinstance(properties, dict) else {}
-    resolver = stack.resolver
-    replicas = _mappings(resolver, properties.get("Replicas"))
-    protected = (properties, *(each for each in replicas if found.kind == GLOBAL))
-    return Deployed(
-        kind=found.kind,
-        account=template.environment.account,
-        region=template.environment.region,
-        fixed={words: _text(resolver, properties[name]) for name, words in _FIXED.items() if properties.get(name)},
-        types={
-            _text(resolver, each.get("AttributeName")): _text(resolver, each.get("AttributeType"))
-            for each in _mappings(resolver, properties.get("AttributeDefinitions"))
-        },
-        on_removal=str(resource.get("DeletionPolicy") or "Delete"),
-        on_replacement=str(resource.get("UpdateReplacePolicy") or "Delete"),
-        is_protected=any(
-            _text(resolver, each.get("DeletionProtectionEnabled")).strip('"') == "true" for each in protected
-        ),
-        marks=dict(_marks(resolver, properties)),
-        indexes={
-            str(each.get("IndexName")): _text(resolver, [each.get("KeySchema"), each.get("Projection")])
-            for each in _mappings(resolver, properties.get("GlobalSecondaryIndexes"))
-        },
-        owners=_owners(parts, stack, found.table),
-        replicas=tuple(str(each.get("Region")) for each in replicas),
-        unscaled=tuple(_unscaled(resolver, properties)) if found.kind == GLOBAL else (),
-        planned=template.planned.get(found.logical_id or ""),
-    )
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """The declaration of one table in a template, which can be read with other values of its references."""
+
+    found: TemplateTable
+    parts: Parts
+
+    def read(self, values: Mapping[str, str] | None = None) -> Deployed:
+        """Return the properties; *values* are those of parameters and pseudo parameters that have none in the template.
+
+        Parts that cannot be read are left out: the reader of tables reports them.
+        """
+        return _Reading(self.found, self.parts, values or {}).deployed()
+
+    def open_values(self) -> OpenValues:
+        """Return the references that the table rests on and that have no value, with the values to try."""
+        return open_values(self.found.stack, self.found.logical_id or "")
 
 
-def _owners(parts: Parts, stack: Stack, table: str) -> dict[Target, tuple[Owner, ...]]:
-    owners: dict[Target, tuple[Owner, ...]] = {}
-    for part in parts.owners(stack.scope, table):
-        template = part.stack.template
-        where = "/".join(filter(None, template.environment.stacks))
-        name = f"{part.logical_id} of {where}" if where else part.logical_id
-        planned = template.planned.get(part.logical_id)
-        owner = Owner(name, (planned and planned.previous) or name)
-        if part.dimension is not None:
-            target = (part.index, part.dimension)
-            owners[target] = (*owners.get(target, ()), owner)
-    return owners
+class _Reading:
+    """One reading of a table."""
 
+    def __init__(self, found: TemplateTable, parts: Parts, values: Mapping[str, str]) -> None:
+        self._found, self._parts = found, parts
+        self._stack: Stack = found.stack
+        self._resource = self._stack.template.resource(found.logical_id or "")
+        declared = self._resource.get("Properties")
+        self._declared: dict[str, Any] = declared if isinstance(declared, dict) else {}
+        if found.kind == SIMPLE_TABLE:
+            self._declared = self._declared | simple_keys(self._declared)
+        self._resolver = self._stack.resolver_with(values) if values else self._stack.resolver
 
-def _marks(resolver: Resolver, properties: dict[str, Any]) -> Iterator[tuple[str | None, Units]]:
-    for index, each in (
-        (None, properties),
-        *(
-            (str(index.get("IndexName")), index)
-            for index in _mappings(resolver, properties.get("GlobalSecondaryIndexes"))
-        ),
-    ):
-        try:
-            warm = resolver.mapping(each.get("WarmThroughput"), "WarmThroughput")
-            read, write = (
-                resolver.units(warm.get(f"{name}UnitsPerSecond"), "WarmThroughput") or 0 for name in ("Read", "Write")
+    def deployed(self) -> Deployed:
+        template, kind = self._stack.template, self._found.kind
+        replicas = self._mappings(self._declared.get("Replicas")) if kind == GLOBAL_TABLE else []
+        protected = (self._declared, *replicas)
+        return Deployed(
+            # SAM makes a table of it
+            kind=TABLE if kind == SIMPLE_TABLE else kind,
+            where=template.where,
+            account=template.environment.account,
+            region=template.environment.region,
+            fixed={name: text for name in REPLACED_FOR.get(kind or "", ()) if (text := self._fixed(name))},
+            types={
+                self._plain(each.get("AttributeName")): self._plain(each.get("AttributeType"))
+                for each in self._mappings(self._declared.get(TYPES))
+            },
+            on_removal=str(self._resource.get("DeletionPolicy") or "Delete"),
+            on_replacement=str(self._resource.get("UpdateReplacePolicy") or "Delete"),
+            is_protected=any(self._plain(each.get("DeletionProtectionEnabled")) == "true" for each in protected),
+            is_on_demand=self._is_on_demand(),
+            is_strong=self._plain(self._declared.get("MultiRegionConsistency")) == "STRONG",
+            units=dict(self._units()),
+            marks=dict(self._marks()),
+            indexes={self._plain(each.get("IndexName")): self._index(each) for each in self._indexes()},
+            owners=self._owners(),
+            replicas=self._replicas(replicas),
+            unscaled=tuple(self._unscaled()) if kind == GLOBAL_TABLE else (),
+            planned=template.planned.get(self._found.logical_id or ""),
+        )
+
+    def _index(self, declared: dict[str, Any]) -> Index:
+        keys = f"{self._keys(declared.get(KEYS))} {self._text(declared.get('Projection'))}"
+        source = str(declared.get("Source") or "")
+        return Index(keys, source, self._stack.template.planned.get(source))
+
+    def _fixed(self, name: str) -> str:
+        value = self._declared.get(name)
+        # the types of attributes are compared one by one
+        if value is None or name in (TYPES, "PrimaryKey"):
+            return ""
+        if name == NAME:
+            return self._plain(value)
+        if name == KEYS:
+            return self._keys(value)
+        if name == LOCAL_INDEXES:
+            indexes = self._mappings(value)
+            return ", ".join(
+                sorted(f"{self._plain(each.get('IndexName'))} {self._index(each).keys}" for each in indexes)
             )
+        return self._text(value)
+
+    def _keys(self, schema: Any) -> str:
+        """Return a key schema as a text: in an index of several partition keys their order has a meaning."""
+        try:
+            keys = self._resolver.mappings(schema, "")
         except TemplateError:
-            continue
-        yield index, Units(read, write)
+            # equal to nothing, and different from nothing
+            return f"${{{KEYS}}}"
+        parts = {
+            kind: [self._plain(each.get("AttributeName")) for each in keys if self._plain(each.get("KeyType")) == kind]
+            for kind in dict.fromkeys(("HASH", "RANGE", *(self._plain(each.get("KeyType")) for each in keys)))
+        }
+        return "; ".join(f"{kind} {', '.join(names)}" for kind, names in parts.items() if names)
 
+    def _is_on_demand(self) -> bool:
+        mode = self._plain(self._declared.get("BillingMode"))
+        if self._found.kind == SIMPLE_TABLE:
+            return "ProvisionedThroughput" not in self._declared
+        return mode == "PAY_PER_REQUEST"
 
-def _unscaled(resolver: Resolver, properties: dict[str, Any]) -> Iterator[str]:
-    """Yield what of a global table has provisioned writes without auto scaling."""
-    if _text(resolver, properties.get("BillingMode")) == '"PAY_PER_REQUEST"':
-        return
-    for label, each in (
-        ("table", properties),
-        *(
-            (f"index {index.get('IndexName')}", index)
-            for index in _mappings(resolver, properties.get("GlobalSecondaryIndexes"))
-        ),
-    ):
-        settings = each.get("WriteProvisionedThroughputSettings")
-        if not isinstance(settings, dict) or not settings.get("WriteCapacityAutoScalingSettings"):
-            yield label
+    def _indexes(self) -> list[dict[str, Any]]:
+        return self._mappings(self._declared.get("GlobalSecondaryIndexes"))
 
+    def _of_resources(self) -> Iterator[tuple[str | None, dict[str, Any]]]:
+        """Yield the declaration of the table, and of each index with its name."""
+        yield None, self._declared
+        for index in self._indexes():
+            yield self._plain(index.get("IndexName")), index
 
-def _mappings(resolver: Resolver, value: Any) -> list[dict[str, Any]]:
-    try:
-        return resolver.mappings(value, "")
-    except TemplateError:
-        return []
+    def _units(self) -> Iterator[tuple[Target, int]]:
+        """Yield the units of a table that is not a global one, which declares no units that a deploy sets again."""
+        if self._found.kind == GLOBAL_TABLE and not self._stack.template.is_plan:
+            return
+        for index, each in self._of_resources():
+            for dimension in Dimension:
+                with contextlib.suppress(TemplateError):
+                    declared = self._resolver.mapping(each.get("ProvisionedThroughput"), "")
+                    settings = self._resolver.mapping(each.get(f"{dimension.title()}ProvisionedThroughputSettings"), "")
+                    member = f"{dimension.title()}CapacityUnits"
+                    units = self._resolver.units(declared.get(member, settings.get(member)), "")
+                    if units is not None:
+                        yield (index, dimension), units
 
+    def _marks(self) -> Iterator[tuple[str | None, Units]]:
+        for index, each in self._of_resources():
+            with contextlib.suppress(TemplateError):
+                warm = self._resolver.mapping(each.get("WarmThroughput"), "")
+                read, write = (
+                    self._resolver.units(warm.get(f"{name}UnitsPerSecond"), "") for name in ("Read", "Write")
+                )
+                yield index, Units(read or 0, write or 0)
 
-def _text(resolver: Resolver, value: Any) -> str:
-    """Return a value as a text that is equal for equal values; the order of a list's members does not matter."""
-    # what cannot be evaluated is compared as it is written
-    with contextlib.suppress(TemplateError):
-        value = resolver.resolve(value)
-    return _plain(value)
+    def _owners(self) -> dict[Target, tuple[Owner, ...]]:
+        owners: dict[Target, tuple[Owner, ...]] = {}
+        for part in self._parts.owners(self._stack.scope, self._found.table):
+            template = part.stack.template
+            where = "/".join(filter(None, template.environment.stacks))
+            name = f"{part.logical_id} of {where}" if where else part.logical_id
+            planned = template.planned.get(part.logical_id)
+            owner = Owner(name, (planned and planned.previous) or name)
+            if part.dimension is not None:
+                target = (part.index, part.dimension)
+                owners[target] = (*owners.get(target, ()), owner)
+        return owners
+
+    def _replicas(self, declared: list[dict[str, Any]]) -> dict[str, Replica]:
+        replicas = {
+            self._plain(each.get("Region")): Replica(
+                source=(source := str(each.get("Source") or "")),
+                planned=self._stack.template.planned.get(source),
+                is_protected=self._plain(each.get("DeletionProtectionEnabled")) == "true",
+            )
+            for each in declared
+        }
+        for source in self._declared.get("UnplacedReplicas") or ():
+            replicas[source] = Replica(source=source, planned=self._stack.template.planned.get(source))
+        for logical_id, properties in self._stack.resources(REPLICA):
+            if identity(self._stack, self._plain(properties.get(NAME))) == self._found.table:
+                is_kept = bool(properties.get("SkipReplicaDeletion")) or str(
+                    self._stack.template.resource(logical_id).get("DeletionPolicy")
+                ).startswith("Retain")
+                replicas[self._plain(properties.get("Region"))] = Replica(source=logical_id, is_kept=is_kept)
+        return replicas
+
+    def _unscaled(self) -> Iterator[str]:
+        """Yield the parts of a global table with provisioned writes without auto scaling."""
+        if self._is_on_demand():
+            return
+        for index, each in self._of_resources():
+            settings = each.get("WriteProvisionedThroughputSettings")
+            if not isinstance(settings, dict) or not settings.get("WriteCapacityAutoScalingSettings"):
+                yield "table" if index is None else f"index {index}"
+
+    def _mappings(self, value: Any) -> list[dict[str, Any]]:
+        try:
+            return self._resolver.mappings(value, "")
+        except TemplateError:
+            return []
+
+    def _plain(self, value: Any) -> str:
+        """Return a scalar as a text without quotes."""
+        text = self._text(value)
+        return text[1:-1] if text.startswith('"') else text
+
+    def _text(self, value: Any) -> str:
+        """Return a value as a text that is equal for equal values; the order of a list's members does not matter."""
+        # a value that cannot be evaluated is compared as it is written
+        with contextlib.suppress(TemplateError):
+            value = self._resolver.resolve(value)
+        return as_placeholders(_plain(value))
 
 
 def _plain(value: Any) -> str:
@@ -182,4 +319,4 @@ def _plain(value: Any) -> str:
         return f"[{', '.join(sorted(_plain(each) for each in value))}]"
     if isinstance(value, dict):
         return f"{{{', '.join(sorted(f'{key}: {_plain(each)}' for key, each in value.items()))}}}"
-    return json.dumps(value, default=str)
+    return json.dumps(value, default=str, ensure_ascii=False)

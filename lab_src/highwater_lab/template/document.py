@@ -138,17 +138,29 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a plan of Terraform says that it does with a resource.
+    """The change of one resource in a Terraform plan.
 
     Attributes:
-        actions: In their order: `no-op`, `create`, `update`, `delete`, `forget`; two of them replace the resource.
+        actions: In their order: `no-op`, `create`, `update`, `delete`, `forget`.
         previous: Its address before, if the plan moves it; `None` otherwise.
-        paths: The attributes that make the plan replace it, such as `warm_throughput[0].write_units_per_second`.
+        paths: The attributes that make the plan replace it, such as `warm_throughput[0].write_units_per_second`; a
+            tainted or forced replacement has none.
+        kind: Its type, such as `aws_dynamodb_table_replica`.
+        is_imported: Whether the plan imports an existing object at this address.
+        before: Its attributes before the change; empty for a new one.
     """
 
     actions: tuple[str, ...]
     previous: str | None = None
     paths: tuple[str, ...] = ()
+    kind: str = ""
+    is_imported: bool = False
+    before: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_replacement(self) -> bool:
+        """Whether the plan creates another object at this address and deletes or forgets the present one."""
+        return "create" in self.actions and len(self.actions) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +177,7 @@ class Template:
         dialect: The words in which messages speak of it.
         notes: What its reader took for granted, a line each.
         left_out: What its reader left out.
-        planned: By address what a plan of Terraform does with each resource; empty for others.
+        planned: By address the change of each resource in a Terraform plan; empty for others.
     """
 
     where: str

@@ -9,7 +9,7 @@ from typing import Final
 
 from highwater.core import Plan
 from highwater_lab.simulation.setup import TableSetup
-from highwater_lab.template.deployed import Deployed
+from highwater_lab.template.deployed import Declaration, Deployed
 from highwater_lab.template.document import Dialect
 from highwater_lab.template.intrinsics import OPEN
 
@@ -41,7 +41,8 @@ class ListedTable:
         is_global: Whether it is an `AWS::DynamoDB::GlobalTable`, whose scalable targets CloudFormation makes itself.
         is_managed: Whether Highwater manages its capacity already.
         plan: What Highwater keeps it at; `None` for other tables, and if it cannot be read.
-        deployed: What decides whether AWS can bring it from one declaration to another.
+        deployed: The properties that decide whether AWS can bring it from one declaration to another.
+        declaration: Where these were read, to read them with other values of references; `None` for a table of a test.
     """
 
     name: str
@@ -57,6 +58,7 @@ class ListedTable:
     is_managed: bool = False
     plan: Plan | None = None
     deployed: Deployed = field(default_factory=Deployed)
+    declaration: Declaration | None = field(default=None, repr=False, compare=False)
 
     def name_among(self, names: Iterable[str]) -> str | None:
         """Return which of these names is the table's; `None` if none is, or if several may be.

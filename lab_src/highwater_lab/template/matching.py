@@ -14,18 +14,23 @@ Pair: TypeAlias = tuple[ListedTable | None, ListedTable | None]
 def match_tables(before: Sequence[ListedTable], after: Sequence[ListedTable]) -> list[Pair]:
     """Return the tables in pairs of before and after, by name; `None` stands for a table that the other app lacks.
 
-    Two tables are the same one if they have one physical name in one account and region; then if a plan of Terraform
-    says that one was the other; then if they have one logical id in one stack; then if they have one path or address.
-    Where several tables have the same key of these, the next decides.
+    A Terraform plan decides for its own tables: two addresses are one table only if the plan moves one to the other, or
+    imports a table of that name. Other tables are the same one if they have one physical name in one account and
+    region; then one logical id in one stack; then one path or address. Where several tables have the same key of these,
+    the next decides.
     """
     old, new = list(before), list(after)
     pairs: list[Pair] = []
     rounds: tuple[tuple[_Key, _Key], ...] = (
-        (_physical, _physical),
-        (_place, _place),
-        (lambda table: table.name, _previous),
+        (_in_file, _previous_in_file),
+        (_name, _previous),
+        (_in_file, _unmoved_in_file),
+        (_name, _unmoved),
+        (_physical, _physical_outside_plan),
+        (_place, _place_outside_plan),
+        (_logical_in_place, _logical_in_place),
         (_logical, _logical),
-        (lambda table: table.name, lambda table: table.name),
+        (_name, _name_outside_plan),
     )
     for of_old, of_new in rounds:
         olds, news = _alone(old, of_old), _alone(new, of_new)
@@ -67,9 +72,51 @@ def _place(table: ListedTable) -> Hashable:
     return (name, table.deployed.region) if name else None
 
 
+def _is_planned(table: ListedTable) -> bool:
+    """Return whether a Terraform plan decides what becomes of a table, whatever its name is."""
+    return table.deployed.planned is not None and not table.deployed.planned.is_imported
+
+
+def _physical_outside_plan(table: ListedTable) -> Hashable:
+    return None if _is_planned(table) else _physical(table)
+
+
+def _place_outside_plan(table: ListedTable) -> Hashable:
+    return None if _is_planned(table) else _place(table)
+
+
+def _name_outside_plan(table: ListedTable) -> Hashable:
+    return None if _is_planned(table) else table.name
+
+
+def _name(table: ListedTable) -> Hashable:
+    return table.name
+
+
+def _in_file(table: ListedTable) -> Hashable:
+    return (table.deployed.where, table.logical_id) if table.dialect.words else None
+
+
 def _previous(table: ListedTable) -> Hashable:
     return None if table.deployed.planned is None else table.deployed.planned.previous
 
 
+def _previous_in_file(table: ListedTable) -> Hashable:
+    return None if _previous(table) is None else (table.deployed.where, _previous(table))
+
+
+def _unmoved(table: ListedTable) -> Hashable:
+    return table.name if _is_planned(table) and _previous(table) is None else None
+
+
+def _unmoved_in_file(table: ListedTable) -> Hashable:
+    return None if _unmoved(table) is None else _in_file(table)
+
+
 def _logical(table: ListedTable) -> Hashable:
     return None if table.logical_id is None else (table.stage, table.stacks, table.logical_id)
+
+
+def _logical_in_place(table: ListedTable) -> Hashable:
+    key = _logical(table)
+    return None if key is None else (table.deployed.account, table.deployed.region, key)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from highwater_lab.simulation.setup import TableSetup
-from highwater_lab.template.deployed import read_deployed
-from highwater_lab.template.document import Template, TemplateError
+from highwater_lab.template.deployed import Declaration
+from highwater_lab.template.document import Planned, Template, TemplateError
 from highwater_lab.template.intrinsics import TABLE_TYPES
 from highwater_lab.template.listed import ListedTable, tables_called
 from highwater_lab.template.parts import Parts, Scope, fixed_of, may_exist
@@ -94,12 +94,14 @@ class ListedApp:
         remarks: What was not read, or contradicts itself.
         fixed: By stage how many alarms and scalers there are: `("Prod", "alarm")`, `("Prod", "scaler")`.
         nothing: Why there is no table; empty if there is one.
+        plans: The changes of each Terraform plan, by address.
     """
 
     tables: tuple[ListedTable, ...]
     remarks: tuple[Remark, ...] = ()
     fixed: Counter[tuple[str, str]] = field(default_factory=Counter)
     nothing: str = ""
+    plans: tuple[Mapping[str, Planned], ...] = ()
 
     def only(self, tables: Iterable[ListedTable]) -> ListedApp:
         """Return the app with some of its tables alone, and with what was not read of them or names no table.
@@ -109,7 +111,7 @@ class ListedApp:
         chosen = tuple(tables)
         names = {table.name for table in chosen}
         remarks = tuple(each for each in self.remarks if not each.tables or names & set(each.tables))
-        return ListedApp(tables=chosen, remarks=remarks)
+        return ListedApp(tables=chosen, remarks=remarks, plans=self.plans)
 
 
 def read_app(templates: list[Template], parameters: Mapping[str, str] | None = None) -> ListedApp:
@@ -121,11 +123,22 @@ def read_app(templates: list[Template], parameters: Mapping[str, str] | None = N
         remarks=remarks_of(stacks, parts, _labels(tables)),
         fixed=Counter((stack.template.stage, what) for stack in stacks.all for what in fixed_of(stack)),
         nothing="" if listed else _nothing(stacks),
+        plans=_plans(templates),
     )
+
+
+def _plans(templates: list[Template]) -> tuple[Mapping[str, Planned], ...]:
+    """Return the plans that the templates were made from; the regions of one plan are several templates."""
+    plans: list[Mapping[str, Planned]] = []
+    for template in templates:
+        if template.planned and template.planned not in plans:
+            plans.append(template.planned)
+    return tuple(plans)
 
 
 def _list_table(label: str, found: TemplateTable, parts: Parts) -> ListedTable:
     setup, problem = None, ""
+    declaration = Declaration(found, parts)
     try:
         setup = read_table(found, parts)
     except TemplateError as error:
@@ -136,7 +149,8 @@ def _list_table(label: str, found: TemplateTable, parts: Parts) -> ListedTable:
         problem=problem,
         is_managed=parts.is_managed(found.stack.scope, found.table),
         plan=parts.plan(found.stack.scope, found.table),
-        deployed=read_deployed(found, parts),
+        deployed=declaration.read(),
+        declaration=declaration,
     )
 
 

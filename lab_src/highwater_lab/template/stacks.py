@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -152,10 +152,25 @@ class Stack:
         except RecursionError as error:
             raise plain.error("is nested too deeply to be a CloudFormation template") from error
         self.resolver = Resolver(self.template, parameters, self)
+        self._parameters = parameters
         self._stacks = stacks
         self.left_out = (*template.left_out, *loops.left_out)
         self.notes = template.notes
         self.twins: frozenset[str] = frozenset()
+
+    def resolver_with(self, values: Mapping[str, str]) -> Resolver:
+        """Return a resolver to which *values* are those of parameters and pseudo parameters."""
+        # those of a parent stack are evaluated when they are needed
+        given = ChainMap(dict(values), self._parameters)  # type: ignore[arg-type] # it is only read
+        return Resolver(self.template, given, self)
+
+    def is_given(self, name: str) -> bool:
+        """Return whether a parameter has a value from the user, or from the stack that nests this one."""
+        return name in self._parameters
+
+    def is_open(self, name: str) -> bool:
+        """Return whether a parameter or pseudo parameter has no value here."""
+        return not self.is_given(name) and self.resolver.resolve({"Ref": name}) == f"${{{name}}}"
 
     def exported(self, name: str, depth: int) -> Any:
         """Return what the one stack of this scope exports by that name, `None` if it is not one."""

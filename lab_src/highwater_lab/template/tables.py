@@ -14,6 +14,7 @@ from highwater_lab.simulation.setup import ReplicaSetup, ResourceSetup, TableSet
 from highwater_lab.template.document import TemplateError
 from highwater_lab.template.intrinsics import TABLE_TYPES, Resolver
 from highwater_lab.template.parts import Parts, could_be, identity, may_exist
+from highwater_lab.template.replacements import GLOBAL_TABLE, SIMPLE_TABLE
 from highwater_lab.template.scaling import Key, TemplateScaling, read_tracking
 from highwater_lab.template.stacks import Stack, Stacks, is_open
 
@@ -149,9 +150,6 @@ def _read_settings(
     return max(low, resolver.units(autoscaling.get("SeedCapacity"), f"{path} SeedCapacity") or 0), target
 
 
-_GLOBAL: Final = "AWS::DynamoDB::GlobalTable"
-_SIMPLE: Final = "AWS::Serverless::SimpleTable"
-
 # sections whose values a table may use without this being traceable
 _SHARED: Final = ("Parameters", "Mappings", "Conditions")
 _Marks = dict[str | None, Units]
@@ -229,9 +227,9 @@ def _tags(found: TemplateTable) -> dict[str, str]:
     try:
         declared = resolver.mapping(properties, "Properties")
         tags = declared.get("Tags")
-        if found.kind == _SIMPLE:
+        if found.kind == SIMPLE_TABLE:
             return {key: str(value) for key, value in resolver.mapping(tags, "Tags").items()}
-        if found.kind == _GLOBAL and tags is None:
+        if found.kind == GLOBAL_TABLE and tags is None:
             region = own_region(resolver, declared, found.logical_id)
             replicas = resolver.mappings(declared.get("Replicas"), "Replicas")
             tags = next((each.get("Tags") for each in replicas if resolver.resolve(each.get("Region")) == region), None)
@@ -280,8 +278,8 @@ def _known(found: TemplateTable) -> KnownTable:
         return KnownTable(table_name=name)
     properties = found.stack.template.resource(found.logical_id).get("Properties")
     declared = properties if isinstance(properties, dict) else {}
-    if found.kind == _SIMPLE and "KeySchema" not in declared:
-        declared = _simple_keys(declared)
+    if found.kind == SIMPLE_TABLE and "KeySchema" not in declared:
+        declared = simple_keys(declared)
     members = ("KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes", "LocalSecondaryIndexes")
     read = {}
     for member in members:
@@ -294,11 +292,11 @@ def _known(found: TemplateTable) -> KnownTable:
         table_name=name,
         # Terraform has words of its own
         is_in_app=not found.stack.template.dialect.words,
-        is_global=found.kind == _GLOBAL,
+        is_global=found.kind == GLOBAL_TABLE,
     )
 
 
-def _simple_keys(declared: dict[str, Any]) -> dict[str, Any]:
+def simple_keys(declared: dict[str, Any]) -> dict[str, Any]:
     """Return the key of an `AWS::Serverless::SimpleTable` as a table declares it; by default a text `id`."""
     key = declared.get("PrimaryKey") or {}
     name, kind = (key.get("Name", "id"), key.get("Type", "String")) if isinstance(key, dict) else (None, None)
@@ -319,12 +317,12 @@ def _defined(
     # raises if its name cannot be evaluated
     resolver.resolve({"Ref": logical_id})
     region = str(resolver.resolve({"Ref": "AWS::Region"}))
-    if kind == _GLOBAL:
+    if kind == GLOBAL_TABLE:
         region = own_region(resolver, properties, logical_id)
         replicas = other_replicas(resolver, properties, logical_id)
         properties, own = as_table(resolver, properties, logical_id, found.table, notes)
         scaling = own | scaling
-    elif kind == _SIMPLE and "ProvisionedThroughput" not in properties:
+    elif kind == SIMPLE_TABLE and "ProvisionedThroughput" not in properties:
         properties = {**properties, "BillingMode": "PAY_PER_REQUEST"}
     table = _table(resolver, logical_id, found.table, properties, scaling, marks, notes)
     known = None if is_open(region) else region

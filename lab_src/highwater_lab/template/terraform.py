@@ -18,12 +18,13 @@ from highwater_lab.template.references import Configuration, Resource, as_object
 from highwater_lab.template.unread import is_unread
 
 _TABLE: Final = "aws_dynamodb_table"
-_INDEX: Final = "aws_dynamodb_global_secondary_index"
-
+INDEX: Final = "aws_dynamodb_global_secondary_index"
+REPLICA: Final = "aws_dynamodb_table_replica"
 _TARGET: Final = "aws_appautoscaling_target"
 _POLICY: Final = "aws_appautoscaling_policy"
 _ACTION: Final = "aws_appautoscaling_scheduled_action"
 _MAJOR_VERSIONS: Final = ("0", "1")
+_DEEPEST: Final = 60
 _WARM: Final = {"read_units_per_second": "ReadUnitsPerSecond", "write_units_per_second": "WriteUnitsPerSecond"}
 _ON_DEMAND: Final = {"max_read_request_units": "MaxReadRequestUnits", "max_write_request_units": "MaxWriteRequestUnits"}
 _BOUNDS: Final = {"min_capacity": "MinCapacity", "max_capacity": "MaxCapacity"}
@@ -112,10 +113,11 @@ def _configuration(where: str, body: dict[str, Any], *, is_prior: bool) -> Confi
 
 
 def _planned(body: Mapping[str, Any]) -> Iterator[tuple[str, Planned]]:
-    """Yield the address of each resource that a plan changes, with what it does; nothing for a state.
+    """Yield the address of each resource in a plan, with its change; nothing for a state.
 
     Source: HashiCorp, "JSON Output Format", change representation, read 2026-11.
     """
+    prior = dict(_values(as_object(as_object(body.get("prior_state")).get("values")).get("root_module")))
     for each in _list(body.get("resource_changes")):
         resource, change = as_object(each), as_object(as_object(each).get("change"))
         if resource.get("deposed"):
@@ -123,7 +125,32 @@ def _planned(body: Mapping[str, Any]) -> Iterator[tuple[str, Planned]]:
         actions = tuple(str(action) for action in _list(change.get("actions")))
         previous = resource.get("previous_address")
         paths = tuple(_path_text(path) for path in _list(change.get("replace_paths")) if isinstance(path, list))
-        yield str(resource.get("address")), Planned(actions, previous if isinstance(previous, str) else None, paths)
+        address = str(resource.get("address"))
+        yield (
+            address,
+            Planned(
+                actions,
+                previous if isinstance(previous, str) else None,
+                paths,
+                str(resource.get("type") or _kind_of(address)),
+                bool(change.get("importing")),
+                as_object(change.get("before")) or prior.get(address, {}),
+            ),
+        )
+
+
+def _kind_of(address: str) -> str:
+    """Return the type of the resource that has an address, such as `module.shop.aws_dynamodb_table.orders["eu"]`."""
+    return re.sub(r'\[(?:"(?:[^"\\]|\\.)*"|\d+)\]', "", address).split(".")[-2:][0]
+
+
+def _values(module: Any, depth: int = 0) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield address and attributes of each resource of a module and of the modules in it."""
+    content = as_object(module)
+    for each in map(as_object, _list(content.get("resources"))):
+        yield str(each.get("address")), as_object(each.get("values"))
+    for child in _list(content.get("child_modules")) if depth < _DEEPEST else ():
+        yield from _values(child, depth + 1)
 
 
 def _path_text(steps: list[Any]) -> str:
@@ -166,10 +193,10 @@ class _Keys:
             keys.indexes[str(each.get("name"))] = {"KeySchema": _key_schema(each), "Projection": _projection(each)}
         return keys
 
-    def add_index(self, values: Mapping[str, Any]) -> None:
+    def add_index(self, address: str, values: Mapping[str, Any]) -> None:
         """Add an index that is a resource of its own, and has the types of its attributes."""
         projected = as_object(_first(values.get("projection")))
-        keys = {"KeySchema": _key_schema(values), "Projection": _projection(projected)}
+        keys = {"KeySchema": _key_schema(values), "Projection": _projection(projected), "Source": address}
         self.indexes[str(values.get("index_name"))] = keys
         for each in map(as_object, _list(values.get("key_schema"))):
             self.types.setdefault(str(each.get("attribute_name")), each.get("attribute_type"))
@@ -217,7 +244,7 @@ class _Translation:
         regions = {
             each.address: configuration.region(each)
             for each in configuration.resources
-            if each.kind in _READ or is_unread(each.kind)
+            if (each.kind in _READ and each.kind != REPLICA) or is_unread(each.kind)
         }
         known = set(regions.values()) - {None}
         # a region that nothing says is the only one of the plan, if there is one
@@ -227,6 +254,15 @@ class _Translation:
         self._indexes = {address: list(self._indexes_of(table)) for address, table in self._tables.items()}
         self._keys = {address: _Keys.of_table(table.values) for address, table in self._tables.items()}
         self._add_own_indexes()
+        self._replicas = {
+            address: [*_list(table.values.get("replica")), *self._own_replicas(table)]
+            for address, table in self._tables.items()
+        }
+        found = {each.get("address") for replicas in self._replicas.values() for each in map(as_object, replicas)}
+        for resource in by_kind.get(REPLICA, ()):
+            if resource.address not in found:
+                what = "is not read: its table is not in the plan, or known only after apply"
+                self._leave_out(resource, what, next(iter(sorted(set(self._regions.values()), key=str)), None))
         self._places = {each.address: self._place(each) for each in by_kind.get(_TARGET, ()) if _is_ours(each)}
         self._actions = self._actions_of_targets()
 
@@ -250,7 +286,8 @@ class _Translation:
 
     def _resources(self, region: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
         for kind in _READ:
-            for resource in self._by_kind.get(kind, ()):
+            # a replica belongs to the table, in the template of the table's region
+            for resource in self._by_kind.get(kind, ()) if kind != REPLICA else ():
                 if self._regions[resource.address] != region:
                     continue
                 if kind == _TABLE:
@@ -295,7 +332,11 @@ class _Translation:
             wrong = {"GlobalSecondaryIndexes": values["global_secondary_index"]}
             units = _throughput(values, values.get("read_capacity"), values.get("write_capacity"))
             return _resource("AWS::DynamoDB::Table", shared | units | wrong)
-        if replicas := _list(replicas):
+        every = self._replicas[resource.address]
+        unplaced = [each for each in every if "address" in each and each["region_name"] is None]
+        # for the guard alone
+        shared["UnplacedReplicas"] = [each["address"] for each in unplaced] or None
+        if replicas := [each for each in every if each not in unplaced]:
             return _resource("AWS::DynamoDB::GlobalTable", shared | self._of_global_table(resource, maximums, replicas))
         return _resource(
             "AWS::DynamoDB::Table",
@@ -334,7 +375,17 @@ class _Translation:
             ]
             reads = _reads(self._replica_reads(resource, region, None, values.get("read_capacity")))
             more = {} if is_on_demand else {**reads, "GlobalSecondaryIndexes": indexes}
-            others.append(_given({"Region": region, "TableClass": values.get("table_class"), **more}))
+            others.append(
+                _given(
+                    {
+                        "Region": region,
+                        "TableClass": values.get("table_class"),
+                        "DeletionProtectionEnabled": as_object(replica).get("deletion_protection_enabled"),
+                        "Source": as_object(replica).get("address"),
+                        **more,
+                    }
+                )
+            )
         return {
             **settings(values.get("read_capacity"), values.get("write_capacity")),
             **_maximums(maximums),
@@ -368,8 +419,28 @@ class _Translation:
         same = [table for table in self._tables.values() if name is not None and _name_of(table) == name.table]
         if any(self._regions[table.address] == region for table in same):
             return False
-        replicas = [replica for table in same for replica in _list(table.values.get("replica"))]
+        replicas = [replica for table in same for replica in self._replicas[table.address]]
         return any(as_object(replica).get("region_name") == region for replica in replicas)
+
+    def _own_replicas(self, table: Resource) -> Iterator[dict[str, Any]]:
+        """Yield the replicas of a table that are resources of their own, as blocks of the table with their address."""
+        for resource in self._by_kind.get(REPLICA, ()):
+            arn = resource.values.get("global_table_arn")
+            if _is_known(arn):
+                is_own = _is_of(arn, table.values.get("name"), self._regions[table.address])
+            else:
+                found = self._configuration.follow(resource, "global_table_arn", [_TABLE]).best_for(resource)
+                is_own = found is not None and found.address == table.address
+            if is_own:
+                region = self._configuration.region(resource)
+                if region is None:
+                    what = "is not read: its region is not known, and the replica is not paid for here"
+                    self._leave_out(resource, what, self._regions[table.address])
+                yield {
+                    "region_name": region,
+                    "deletion_protection_enabled": resource.values.get("deletion_protection_enabled"),
+                    "address": resource.address,
+                }
 
     def _indexes_of(self, table: Resource) -> Iterator[tuple[Any, Any, Any, Any, Any]]:
         """Yield name, read and write units, warm throughput and maximums of each index in a table's own blocks."""
@@ -382,17 +453,21 @@ class _Translation:
 
     def _add_own_indexes(self) -> None:
         """Add the indexes that are resources of their own to their tables."""
-        for resource in self._by_kind.get(_INDEX, ()):
+        for resource in self._by_kind.get(INDEX, ()):
             table = self._table_of(resource, "table_name", resource.values.get("table_name"))
             if table is None:
-                self._leave_out(resource, "is not read: its table is not in the plan, or known only after apply")
+                self._leave_out(
+                    resource,
+                    "is not read: its table is not in the plan, or known only after apply",
+                    self._regions[resource.address],
+                )
                 continue
             throughput = as_object(_first(resource.values.get("provisioned_throughput")))
             read, write = throughput.get("read_capacity_units"), throughput.get("write_capacity_units")
             warm = _block(resource.values.get("warm_throughput"), _WARM)
             most = _block(resource.values.get("on_demand_throughput"), _ON_DEMAND)
             name = resource.values.get("index_name")
-            self._keys[table.address].add_index(resource.values)
+            self._keys[table.address].add_index(resource.address, resource.values)
             others = [index for index in self._indexes[table.address] if index[0] != name]
             self._indexes[table.address] = [*others, (name, read, write, warm, most)]
 
@@ -414,7 +489,7 @@ class _Translation:
         if not dimension.startswith("dynamodb:index:"):
             return _Place(f"table/{_name_of(table)}", dimension)
         names = [name for name, *_ in self._indexes[table.address]]
-        index = self._configuration.follow(resource, "resource_id", [_INDEX]).best_for(resource)
+        index = self._configuration.follow(resource, "resource_id", [INDEX]).best_for(resource)
         own = index.values.get("index_name") if index is not None else resource.index
         name = own if own in names else names[0] if len(names) == 1 else None
         if name is not None:
@@ -430,7 +505,7 @@ class _Translation:
         found = self._configuration.follow(resource, attribute, [_TABLE])
         table = found.best_for(resource)
         if table is None:
-            index = self._configuration.follow(resource, attribute, [_INDEX]).best_for(resource)
+            index = self._configuration.follow(resource, attribute, [INDEX]).best_for(resource)
             return None if index is None else self._table_of(index, "table_name", index.values.get("table_name"))
         if found.is_by_module:
             self._note(
@@ -456,7 +531,8 @@ class _Translation:
     def _policy(self, resource: Resource) -> Iterator[tuple[str, dict[str, Any]]]:
         place = self._place(resource)
         if place.target is None and "${" in place.resource_id and place.resource_id[2:-1] == resource.address:
-            self._leave_out(resource, "is not read: which target it is of is known only after apply")
+            what = "is not read: which target it is of is known only after apply"
+            self._leave_out(resource, what, self._regions[resource.address])
             return
         where: dict[str, Any] = {"ResourceId": place.resource_id, "ScalableDimension": place.dimension}
         if place.target is not None:
@@ -492,16 +568,17 @@ class _Translation:
             key = (self._regions[resource.address], place.resource_id, place.dimension)
             target = at.get(key) if place.target is None else place.target.address
             if target is None:
-                self._leave_out(resource, "is not read: its target is not in the plan")
+                what = "is not read: its target is not in the plan"
+                self._leave_out(resource, what, self._regions[resource.address])
                 continue
             bounds = _block(resource.values.get("scalable_target_action"), _BOUNDS)
             action = _renamed(resource.values, _SCHEDULE) | _given({"ScalableTargetAction": bounds})
             actions.setdefault(target, []).append(action)
         return actions
 
-    def _leave_out(self, resource: Resource, what: str) -> None:
+    def _leave_out(self, resource: Resource, what: str, region: str | None) -> None:
         content = json.dumps(resource.values, sort_keys=True, default=str)
-        left_out = self._left_out.setdefault(self._regions[resource.address], [])
+        left_out = self._left_out.setdefault(region, [])
         left_out.append(LeftOut(resource.address, what, content))
 
     def _note(self, resource: Resource, text: str) -> None:
@@ -511,13 +588,20 @@ class _Translation:
             notes.append(note)
 
 
-_READ: Final = (_TABLE, _INDEX, _TARGET, _POLICY, _ACTION)
+_READ: Final = (_TABLE, INDEX, REPLICA, _TARGET, _POLICY, _ACTION)
 
 
 def _is_ours(resource: Resource) -> bool:
     """Return whether a resource of Application Auto Scaling scales DynamoDB."""
     namespace, dimension = (resource.values.get(each) for each in ("service_namespace", "scalable_dimension"))
     return namespace == "dynamodb" or (namespace is None and str(dimension).startswith("dynamodb:"))
+
+
+def _is_of(arn: Any, table: Any, region: str | None) -> bool:
+    """Return whether an ARN is that of a table of this name, and of its region where both are known."""
+    parts = str(arn).split(":")
+    same_region = region is None or len(parts) < 6 or not parts[3] or parts[3] == region
+    return str(arn).rpartition("table/")[2] == str(table) and same_region
 
 
 def _is_known(text: Any) -> bool:

@@ -62,7 +62,6 @@ _CATALOGUE: Final = (
         r"aws_dynamodb_global_table",
         "is a global table of version 2017, which is not read: its replicas are not paid for here",
     ),
-    Unread(r"aws_dynamodb_table_replica", "is not read: the replica is not paid for here; use a block replica"),
     Unread(
         r"Custom::DynamoDBReplica",
         "makes a replica for replicationRegions, which is not paid for here; use the CDK's TableV2",

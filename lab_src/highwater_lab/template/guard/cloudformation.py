@@ -1,0 +1,415 @@
+"""The hazards of a change that CloudFormation deploys: what it replaces a table for, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from highwater.core import Dimension
+from highwater_lab.template.deployed import Declaration, Deployed
+from highwater_lab.template.guard.comparison import (
+    changed_owners,
+    changed_units,
+    label,
+    listed,
+    lowered_marks,
+    may_differ,
+    units_text,
+    unscaled,
+)
+from highwater_lab.template.guard.hazard import Consequence, Found, HazardKind
+from highwater_lab.template.listed import ListedTable
+from highwater_lab.template.matching import is_moved
+from highwater_lab.template.open_values import OpenValues, parameters_between, worlds_of
+from highwater_lab.template.replacements import GLOBAL_TABLE, NAME, REPLACED_FOR, TABLE
+from highwater_lab.template.stacks import is_open
+
+_KEEP: Final = "leave that as it is, or add a second table, and copy the data before this one is removed"
+_GENERATED: Final = "one that CloudFormation generates"
+_IMPORT: Final = "keep it with DeletionPolicy: Retain, remove it from the template, and import it"
+_MOST_REPLICAS: Final = {False: 1, True: 3}
+
+
+def two_deploys(old: str, new: str) -> tuple[str, str]:
+    """Return the two deploys in which a table's scalable targets change their owner, from *old* to *new*."""
+    # CloudFormation creates before it deletes, and ends with "table/orders|dynamodb:table:ReadCapacityUnits|dynamodb
+    # already exists" where a target has another owner, of any stack or none (github.com/sbstjn/
+    # serverless-dynamodb-autoscaling, issue 16; github.com/aws/aws-cdk, issue 15318; both read 2026-11)
+    return (
+        f"deploy 1, in a quiet hour: remove {old}. CloudFormation deletes the scalable targets. The capacity stays as "
+        "it is, and nothing scales it until deploy 2",
+        f"deploy 2, right after it: add {new}. CloudFormation registers the targets again, and floors are in effect "
+        "when it ends. In one deploy it is refused: CloudFormation creates before it deletes, and AWS allows one "
+        "target",
+    )
+
+
+def of_cloudformation(old: ListedTable | None, new: ListedTable | None) -> Iterator[Found]:
+    """Yield the hazards of one table, which an app before and after a change declare; `None` where one does not."""
+    if new is None:
+        if old is not None and old.logical_id is not None:
+            yield _removed(old.deployed)
+    elif old is None:
+        yield from _unscaled_replica(None, new)
+    elif old.declaration is None or new.declaration is None:
+        yield from _changed(old, new, old.deployed, new.deployed)
+    else:
+        yield from _in_all_worlds(old, new, old.declaration, new.declaration)
+
+
+def _in_all_worlds(old: ListedTable, new: ListedTable, before: Declaration, after: Declaration) -> Iterator[Found]:
+    """Yield the hazards that hold for all values of open references; one that depends on them is unknown."""
+    opened, closed = before.open_values(), after.open_values()
+    worlds = worlds_of(opened, closed)
+    outcomes = [list(_changed(old, new, before.read(world.before), after.read(world.after))) for world in worlds]
+    first = outcomes[0]
+    shared = [found for found in first if all(_has(outcome, found.kind, found.consequence) for outcome in outcomes)]
+    yield from (found for found in shared if found.consequence is not Consequence.UNKNOWN)
+    known = {(found.kind, found.consequence) for found in shared}
+    subjects = [
+        found.subject or _SUBJECTS[found.kind]
+        for outcome in outcomes
+        for found in outcome
+        if found.consequence is Consequence.UNKNOWN or (found.kind, found.consequence) not in known
+    ]
+    if subjects:
+        yield _unknown(list(dict.fromkeys(subjects)), opened, closed)
+
+
+def _has(outcome: Sequence[Found], kind: HazardKind, consequence: Consequence) -> bool:
+    return any((found.kind, found.consequence) == (kind, consequence) for found in outcome)
+
+
+# the part of a table that a hazard is about, for one that some values have and others have not
+_SUBJECTS: Final = {
+    HazardKind.REPLACED: "its name or keys",
+    HazardKind.MOVED: "its name",
+    HazardKind.MARK_LOWERED: "its high-water mark",
+    HazardKind.OWNER_CHANGED: "the owner of a scalable target",
+    HazardKind.INDEXES: "its indexes",
+    HazardKind.REPLICA: "its replicas",
+    HazardKind.CAPACITY: "its capacity",
+}
+
+
+def _unknown(subjects: Sequence[str], before: OpenValues, after: OpenValues) -> Found:
+    is_plural = len(subjects) > 1 or subjects[0].endswith("indexes") or subjects[0].endswith("replicas")
+    parameters = parameters_between(before, after)
+    what = f"whether {' and '.join(subjects)} {'change' if is_plural else 'changes'} is not known: "
+    if not parameters:
+        return Found(HazardKind.UNKNOWN, Consequence.UNKNOWN, f"{what}it depends on a value of the deployment")
+    changed = [name for name in parameters if name in before.defaults and name in after.defaults]
+    defaults = [f"{name} from {before.defaults[name]} to {after.defaults[name]}" for name in changed]
+    if len(changed) == len(parameters):
+        reason = f"the default of a parameter changes ({listed(defaults)}), and a stack may keep its value"
+    else:
+        reason = "it depends on a parameter without a value"
+    given = " ".join(f"--parameter {name}=VALUE" for name in parameters)
+    return Found(HazardKind.UNKNOWN, Consequence.UNKNOWN, what + reason, f"give {given}")
+
+
+def _removed(was: Deployed) -> Found:
+    # CloudFormation Template Reference, "DeletionPolicy attribute": by default tables are deleted; read 2026-11
+    if was.on_removal.startswith("Retain"):
+        what = (
+            f"removed: by its DeletionPolicy, {was.on_removal}, it stays in the account, with its data, and is only no "
+            "longer managed"
+        )
+        return Found(HazardKind.REMOVED, Consequence.KEPT, what)
+    keep = "to keep it, deploy it with DeletionPolicy: Retain before (in the CDK: RemovalPolicy.RETAIN)"
+    if was.is_protected:
+        # Amazon DynamoDB Developer Guide, "Using deletion protection", read 2026-11
+        what = "removed, with deletion protection on: DynamoDB refuses to delete it"
+        lose = f"{keep}; to lose it, turn the protection off before"
+        return Found(HazardKind.REMOVED, Consequence.REFUSED, what, lose)
+    what = "removed: CloudFormation deletes it, with its data"
+    return Found(HazardKind.REMOVED, Consequence.DESTROYED, what, keep)
+
+
+def _changed(old: ListedTable, new: ListedTable, was: Deployed, now: Deployed) -> Iterator[Found]:
+    """Yield the hazards of a table that both apps declare."""
+    if old.logical_id is None or new.logical_id is None:
+        lost: list[Found] = []
+    else:
+        lost = list(_lost(old, new, was, now))
+    yield from lost
+    if any(found.consequence is not Consequence.UNKNOWN for found in lost):
+        return
+    yield from lowered_marks(was, now, new.dialect)
+    yield from _indexes(was, now)
+    yield from _owners(was, now)
+    yield from _replicas(was, now)
+    yield from _unscaled_replica(old, new)
+    yield from _capacity(old, new, was, now)
+
+
+def _lost(old: ListedTable, new: ListedTable, was: Deployed, now: Deployed) -> Iterator[Found]:
+    """Yield how a table is replaced, or why it cannot be."""
+    elsewhere = _elsewhere(was, now)
+    if elsewhere is not None:
+        yield elsewhere
+        return
+    has_moved = is_moved(old, new)
+    if was.kind != now.kind and not has_moved:
+        # "You cannot convert a resource of type AWS::DynamoDB::Table into a resource of type AWS::DynamoDB::GlobalTable
+        # by changing its type": CloudFormation Template Reference, AWS::DynamoDB::GlobalTable, read 2026-11
+        yield Found(
+            HazardKind.REPLACED,
+            Consequence.REFUSED,
+            f"its type changes, from {was.kind} to {now.kind}: CloudFormation refuses to change the type of a "
+            "resource, and deletes nothing",
+            f"{_IMPORT} as {now.kind}, under another logical id",
+        )
+        return
+    reasons, maybe = _reasons(was, now)
+    name, other = was.fixed.get(NAME, ""), now.fixed.get(NAME, "")
+    is_named = bool(other) and may_differ(name, other) is False
+    if has_moved:
+        before, after = (_place(each) for each in (old, new))
+        if is_named:
+            # CloudFormation User Guide, "Stack refactoring" and "Import AWS resources", read 2026-11: a refactoring
+            # moves resources, and changes no type
+            has_type = was.kind == now.kind
+            import_it = "keep it with DeletionPolicy: Retain, and import it"
+            fix = f"move it by a refactoring of the stacks (cdk refactor), or {import_it}" if has_type else import_it
+            as_type = "" if has_type else f" as {now.kind}"
+            yield Found(
+                HazardKind.MOVED,
+                Consequence.REFUSED,
+                f"moved from {before} to {after}{as_type}: CloudFormation creates before it deletes, and a table "
+                f"{name} exists",
+                f"{fix}{as_type}",
+            )
+            return
+        if was.kind != now.kind:
+            reasons.append(f"its type, from {was.kind} to {now.kind},")
+        reasons.append(f"its logical id, from {before} to {after},")
+    if reasons:
+        subject = " and ".join(each.partition(", from ")[0] for each in reasons)
+        yield replace(_replaced(was, reasons, is_named=is_named, has_moved=has_moved), subject=subject)
+    elif maybe:
+        yield Found(HazardKind.REPLACED, Consequence.UNKNOWN, "", subject=" and ".join(maybe))
+
+
+def _place(table: ListedTable) -> str:
+    return f"{table.logical_id} of {table.stacks[0]}" if table.stacks[0] else str(table.logical_id)
+
+
+def _elsewhere(was: Deployed, now: Deployed) -> Found | None:
+    """Return that the stack of a table goes to another region or account than before."""
+    places = [
+        (old, new)
+        for old, new in ((was.region, now.region), (was.account, now.account))
+        if old is not None and new is not None and old != new
+    ]
+    if not places:
+        return None
+    before, after = (" of account ".join(names) for names in zip(*places, strict=True))
+    what = (
+        f"its stack goes to {after}, and was in {before}: CloudFormation creates an empty table there; the old one and "
+        "its stack stay where they are, with the data"
+    )
+    fix = f"leave the stack in {before}, or copy the data, and remove the stack there later"
+    return Found(HazardKind.REPLACED, Consequence.KEPT, what, fix)
+
+
+def _reasons(was: Deployed, now: Deployed) -> tuple[list[str], list[str]]:
+    """Return the changes that replace a table, and those of which that is not known, in words."""
+    reasons, maybe = [], []
+    words = REPLACED_FOR.get(now.kind or "", {})
+    for each in words:
+        before, after = was.fixed.get(each, ""), now.fixed.get(each, "")
+        differs = may_differ(before, after)
+        if each == NAME and differs:
+            names = [text or _GENERATED for text in (before, after)]
+            reasons.append(f"its name, from {names[0]} to {names[1]},")
+        elif differs:
+            reasons.append(words[each])
+        elif differs is None:
+            maybe.append(words[each])
+    for name in sorted(was.types.keys() & now.types.keys()):
+        differs = may_differ(was.types[name], now.types[name])
+        if differs:
+            reasons.append(f"the type of {name}")
+        elif differs is None:
+            maybe.append(f"the type of {name}")
+    return reasons, maybe
+
+
+def _replaced(was: Deployed, reasons: Sequence[str], *, is_named: bool, has_moved: bool) -> Found:
+    why = f"{' and '.join(reasons)} {'changes' if len(reasons) == 1 else 'change'}"
+    types = [each for each in reasons if each.startswith("the type of ")]
+    if was.kind == GLOBAL_TABLE and types and len(types) == len(reasons):
+        # the type of a key is no property that replaces a GlobalTable, and UpdateTable has no way to change one
+        what = f"{why}: DynamoDB refuses to change the type of a key"
+        return Found(HazardKind.REPLACED, Consequence.REFUSED, what, _KEEP)
+    if is_named:
+        # "If you specify a name, you cannot perform updates that require replacement of this resource": CloudFormation
+        # Template Reference, AWS::DynamoDB::Table, TableName, read 2026-11
+        what = f"{why}, which replaces a table: CloudFormation refuses that for one with a name of its own"
+        return Found(HazardKind.REPLACED, Consequence.REFUSED, what, _KEEP)
+    # CloudFormation Template Reference, "UpdateReplacePolicy attribute", read 2026-11; for another logical id it is the
+    # deletion policy
+    policy = was.on_removal if has_moved else was.on_replacement
+    if policy.startswith("Retain") or was.is_protected:
+        rest = "the old one stays in the account, with its data, and is no longer managed"
+        return Found(HazardKind.REPLACED, Consequence.KEPT, f"replaced by an empty table, as {why}; {rest}", _KEEP)
+    what = f"replaced by an empty table, as {why}: CloudFormation deletes the old one, with its data"
+    return Found(HazardKind.REPLACED, Consequence.DESTROYED, what, _KEEP)
+
+
+def _indexes(was: Deployed, now: Deployed) -> Iterator[Found]:
+    """Yield the changes of indexes that need more than one update of the table, or that DynamoDB refuses."""
+    # "You can only create or delete one global secondary index in a single stack operation", and "If you do both in the
+    # same update [...], the update fails": CloudFormation Template Reference, AWS::DynamoDB::GlobalTable and
+    # AWS::DynamoDB::Table, GlobalSecondaryIndexes, read 2026-11
+    created = [name for name in now.indexes if name not in was.indexes]
+    deleted = [name for name in was.indexes if name not in now.indexes]
+    same = [
+        (name, may_differ(was.indexes[name].keys, now.indexes[name].keys))
+        for name in now.indexes
+        if name in was.indexes
+    ]
+    other = [name for name, differs in same if differs]
+    changes = [
+        *(f"{name} is created" for name in created),
+        *(f"{name} is deleted" for name in deleted),
+        *(f"{name} has other keys or another projection" for name in other),
+    ]
+    if any(differs is None for _, differs in same) or (created and deleted and any(map(is_open, (*created, *deleted)))):
+        yield Found(HazardKind.INDEXES, Consequence.UNKNOWN, "")
+    elif other or len(changes) > 1:
+        fix = "deploy one of these changes after the other, each when the index before it is ACTIVE or gone"
+        if other:
+            fix += "; add an index with other keys under another name, and delete the old one later"
+        yield Found(
+            HazardKind.INDEXES,
+            Consequence.REFUSED,
+            f"{listed(changes)}: CloudFormation refuses more than one index created or deleted in an update",
+            fix,
+        )
+    elif created and now.kind == TABLE and was.replicas and not now.is_on_demand:
+        # github.com/aws/aws-cdk, issue 19083: UpdateTable adds the index before its writes are scaled; a GlobalTable
+        # takes index and scaling in one request (issue 23217); both read 2026-11-29
+        yield Found(
+            HazardKind.INDEXES,
+            Consequence.REFUSED,
+            f"{created[0]} is created on a provisioned table with replicas: DynamoDB refuses an index whose writes are "
+            "not auto scaled, and its scaling can be added only after it",
+            "deploy 1: set BillingMode to PAY_PER_REQUEST, and add the index. Deploy 2: set it back to PROVISIONED, "
+            "with auto scaling of the index. A GlobalTable (the CDK's TableV2) accepts the index at once",
+        )
+
+
+def _owners(was: Deployed, now: Deployed) -> Iterator[Found]:
+    """Yield the scalable targets that another resource owns than before."""
+    changed = changed_owners(was, now)
+    if changed is not None:
+        targets, from_, to = changed
+        what = (
+            f"the scalable target of {targets} changes its owner, from {from_} to {to}: CloudFormation refuses the "
+            "second owner"
+        )
+        yield Found(HazardKind.OWNER_CHANGED, Consequence.REFUSED, what, ". ".join(two_deploys(from_, to)))
+
+
+def _replicas(was: Deployed, now: Deployed) -> Iterator[Found]:
+    """Yield the replicas that are removed, or that cannot be added or removed in one update."""
+    removed = [region for region in was.replicas if region not in now.replicas]
+    added = [region for region in now.replicas if region not in was.replicas]
+    if removed and added and any(map(is_open, (*removed, *added))):
+        yield Found(HazardKind.REPLICA, Consequence.UNKNOWN, "")
+        return
+    # "An existing replica to be deleted": DynamoDB API Reference, ReplicationGroupUpdate, read 2026-11
+    lost = "DynamoDB deletes the table of that region with its items"
+    home = [region for region in removed if region in (was.region, "${AWS::Region}")]
+    is_global = now.kind == GLOBAL_TABLE
+    if home and is_global:
+        # "You cannot remove the replica in the stack region": CloudFormation Template Reference,
+        # AWS::DynamoDB::GlobalTable, Replicas, read 2026-11-29
+        what = f"the replica of the stack's region, {home[0]}, is removed: CloudFormation refuses that"
+        fix = "keep it; to leave the region, import the table into a stack of another region"
+        yield Found(HazardKind.REPLICA, Consequence.REFUSED, what, fix)
+        return
+    most = _MOST_REPLICAS[now.is_strong]
+    if is_global and was.replicas and len(removed) + len(added) > most:
+        # "You can only add or remove a single replica in each update. For Multi-Region Strong Consistency (MRSC), you
+        # can add or remove up to 3 replicas": the same page
+        changes = [*(f"{region} is added" for region in added), *(f"{region} is removed" for region in removed)]
+        what = (
+            f"replicas: {listed(changes)}: CloudFormation refuses to add or remove more than "
+            f"{'one replica' if most == 1 else f'{most} replicas'} in an update"
+        )
+        fix = "deploy one of these changes after the other"
+        if removed:
+            fix += f"; when a replica is removed, {lost}"
+        yield Found(HazardKind.REPLICA, Consequence.REFUSED, what, fix)
+        return
+    exchanged = [
+        region
+        for region, replica in now.replicas.items()
+        if region in was.replicas and replica.source != was.replicas[region].source
+    ]
+    for region in (*removed, *exchanged):
+        replica = was.replicas[region]
+        how = (
+            "is removed" if region in removed else f"is declared by {now.replicas[region].source}, not {replica.source}"
+        )
+        if replica.is_kept:
+            what = f"replica {region} {how}: the table of that region stays, and is no longer managed"
+            yield Found(HazardKind.REPLICA, Consequence.KEPT, what)
+        elif replica.is_protected:
+            what = f"replica {region} {how}, with deletion protection on: DynamoDB refuses to delete it"
+            yield Found(
+                HazardKind.REPLICA, Consequence.REFUSED, what, "keep the replica, or turn the protection off before"
+            )
+        else:
+            fix = "keep the replica; remove it when nothing reads or writes in that region"
+            yield Found(HazardKind.REPLICA, Consequence.DESTROYED, f"replica {region} {how}: {lost}", fix)
+
+
+def _unscaled_replica(old: ListedTable | None, new: ListedTable) -> Iterator[Found]:
+    """Yield that a replica is new, or writes are newly without auto scaling, where they need it."""
+    # "Table write capacity should either be Pay-Per-Request or AutoScaled", and the same of each index: answers of
+    # UpdateTable, recorded 2026-11. "If you use PROVISIONED billing mode, you must provide an auto scaling
+    # configuration via the WriteProvisionedThroughputSettings property": AWS::DynamoDB::GlobalTable, read 2026-11
+    parts, replicas = unscaled(new), new.deployed.replicas
+    if len(replicas) < 2 or not parts:
+        return
+    if old is not None and replicas.keys() <= old.deployed.replicas.keys() and parts == unscaled(old):
+        return
+    what = (
+        f"{len(replicas)} replicas, and the writes of {listed(parts)} are not auto scaled, which DynamoDB refuses for "
+        "provisioned tables"
+    )
+    fix = "give them WriteCapacityAutoScalingSettings, or set BillingMode to PAY_PER_REQUEST"
+    yield Found(HazardKind.REPLICA, Consequence.REFUSED, what, fix)
+
+
+def _capacity(old: ListedTable, new: ListedTable, was: Deployed, now: Deployed) -> Iterator[Found]:
+    """Yield that a deploy sets live capacity to the template's units, or that a failed one would."""
+    changed = [each for each in changed_units(was, now) if each[0] in was.owners]
+    if changed:
+        until = "; Highwater sets the floors again before the deploy ends" if new.is_managed else ""
+        yield Found(
+            HazardKind.CAPACITY,
+            Consequence.KEPT,
+            f"the units in the template change ({units_text(changed)}): CloudFormation sets the live capacity to them, "
+            f"whatever auto scaling has made of it{until}",
+            "leave the units in the template as they are",
+        )
+    is_scaled = old.setup is not None and old.setup.scaler is not None
+    if old.is_managed and not was.is_on_demand and now.is_on_demand and not is_scaled and not new.is_managed:
+        units = [
+            f"{was.units.get((None, dimension), 1):,} {name}"
+            for dimension, name in ((Dimension.READ, "read"), (Dimension.WRITE, "write"))
+        ]
+        indexes = ", and its indexes likewise" * bool(was.indexes)
+        yield Found(
+            HazardKind.CAPACITY,
+            Consequence.KEPT,
+            f"switches to on demand: if this deploy fails, the {label(None)} is rolled back to {' and '.join(units)} "
+            f"units{indexes}",
+            f"after a failed deploy: highwater resume {old.physical or old.name}",
+        )
