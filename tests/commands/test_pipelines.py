@@ -119,6 +119,34 @@ def test_action_fails_for_a_limit_after_it_has_commented(github: Runner) -> None
     assert github.said.endswith(SAID.format("pull request, or the summary of the job"))
 
 
+def _with_a_lost_table(folder: Path) -> dict[str, str]:
+    """Write a template that a table was removed from, and the old one; return the inputs of the action."""
+    key = {"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}], "BillingMode": "PAY_PER_REQUEST"}
+    every = {name: {"Type": "AWS::DynamoDB::Table", "Properties": key} for name in ("Orders", "Carts", "Visits")}
+    (folder / "old.json").write_text(json.dumps({"Resources": every}))
+    (folder / "new.json").write_text(json.dumps({"Resources": {"Visits": every["Visits"]}}))
+    return {"traffic": "traffic.csv", "against": "old.json", "cdk_out": "new.json"}
+
+
+def test_action_fails_for_a_lost_table_unless_its_line_is_accepted(github: Runner) -> None:
+    inputs = _with_a_lost_table(github.folder) | {"version": "installed"}
+    assert github.action(**inputs, accept="removed=Orders") == ("Limits", 1), github.said
+    accepted = "removed=Orders\n\nremoved=Carts\nremoved=$(touch pwned)\n"
+    assert github.action(**inputs, accept=accepted) == ("Limits", 0), github.said
+    (body,) = github.host.bodies()
+    assert "- ⚠️ accepted: Orders: removed: CloudFormation deletes it" in body
+    assert nothing_was_run(github)
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_job_fails_for_a_lost_table_unless_its_line_is_accepted(gitlab: Runner, shell: list[str]) -> None:
+    inputs = _with_a_lost_table(gitlab.folder) | {"version": "installed"}
+    variables = {f"HIGHWATER_{name.upper()}": value for name, value in inputs.items()}
+    assert gitlab.job(shell, **variables, HIGHWATER_ACCEPT="removed=Orders") == 1
+    accepted = "removed=Orders\nremoved=Carts\nremoved=*"
+    assert gitlab.job(shell, **variables, HIGHWATER_ACCEPT=accepted) == 0, gitlab.said
+
+
 def test_action_fails_at_once_for_what_cannot_be_rehearsed(github: Runner) -> None:
     assert github.action(version="installed", traffic="none.csv") == ("Rehearse", 2)
     assert github.said.endswith(

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -323,6 +324,81 @@ def test_comparison_begins_with_a_lost_table_and_fails_by_it(
     assert (alone.returncode, alone.stdout.startswith("1 table: ")) == (0, True)
 
 
+def test_accepted_line_does_not_fail_and_one_that_fits_no_line_is_named(command: Command, tmp_path: Path) -> None:
+    key = {"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}], "BillingMode": "PAY_PER_REQUEST"}
+    both = {name: {"Type": "AWS::DynamoDB::Table", "Properties": key} for name in TABLES}
+    (tmp_path / "old.json").write_text(json.dumps({"Resources": both}))
+    (tmp_path / "new.json").write_text(json.dumps({"Resources": {"Carts": both["Carts"]}}))
+    compared = ("rehearse", "new.json", "--against", "old.json", "--scenario", "step")
+    done = command(*compared)
+    assert (done.returncode, done.stdout.splitlines()[-2]) == (1, "To accept this: --accept removed=orders")
+    done = command(*compared, "--accept", "removed=orders", "--accept", "moved=orders")
+    assert done.returncode == 0
+    first, *_, named, _ = done.stdout.splitlines()
+    assert first.startswith("! accepted: orders: removed: CloudFormation deletes it, with its data")
+    assert named == "--accept moved=orders: no line has this kind and name"
+    document = json.loads(command(*compared, "--accept", "removed=orders", "--accept", "moved=x", "--json").stdout)
+    assert [(each["is_accepted"], each["is_finding"]) for each in document["hazards"]] == [(True, False)]
+    assert document["accepted_without_line"] == ["moved=x"]
+    assert refused(command(*compared, "--accept", "lost=orders")) == (
+        "highwater rehearse: --accept lost=orders: is not KIND=TABLE as a line has them, such as "
+        "removed=Prod/Shop/Orders; the kinds are removed, replaced, moved, mark-lowered, two-targets, owner-changed, "
+        "indexes, replica, capacity, unknown"
+    )
+    assert refused(command("rehearse", "new.json", "--scenario", "step", "--accept", "removed=orders")) == (
+        "highwater rehearse: --accept is for the lines of a comparison; give the older app with --against"
+    )
+
+
+def test_unknown_change_fails_only_on_request(command: Command, tmp_path: Path) -> None:
+    def template(name: Any) -> str:
+        table = {"TableName": name, "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}
+        properties = table | {"BillingMode": "PAY_PER_REQUEST"}
+        resources = {"T": {"Type": "AWS::DynamoDB::Table", "Properties": properties}}
+        return json.dumps({"Parameters": {"Name": {"Type": "String"}}, "Resources": resources})
+
+    (tmp_path / "old.json").write_text(template("orders"))
+    (tmp_path / "new.json").write_text(template({"Ref": "Name"}))
+    compared = ("rehearse", "new.json", "--against", "old.json", "--scenario", "step")
+    line = (
+        "T: whether its name changes is not known: it depends on a parameter without a value; give --parameter "
+        "Name=VALUE"
+    )
+    done = command(*compared)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"! {line}")
+    assert "unchanged" not in done.stdout
+    done = command(*compared, "--fail-on-unknown")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, f"✗ {line}")
+    assert command(*compared, "--fail-on-unknown", "--accept", "unknown=T").returncode == 0
+    assert "is not known" not in command(*compared, "--parameter", "Name=orders").stdout
+
+
+def test_template_is_compared_with_its_version_in_a_revision(command: Command, tmp_path: Path) -> None:
+    def template(*names: str) -> str:
+        key = {"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}], "BillingMode": "PAY_PER_REQUEST"}
+        return json.dumps({"Resources": {name: {"Type": "AWS::DynamoDB::Table", "Properties": key} for name in names}})
+
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@x", *arguments], cwd=tmp_path, check=True)
+
+    file = tmp_path / "stacks" / "shop.json"
+    file.parent.mkdir()
+    file.write_text(template("Orders", "Carts"))
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "before")
+    file.write_text(template("Carts"))
+    for path in ("stacks/shop.json", "stacks", str(file)):
+        done = command("rehearse", path, "--against", "HEAD", "--scenario", "step")
+        assert (done.returncode, done.stderr) == (1, "")
+        assert done.stdout.startswith("✗ Orders: removed: CloudFormation deletes it, with its data")
+    (tmp_path / "new.json").write_text(template("Carts"))
+    assert refused(command("rehearse", "new.json", "--against", "HEAD", "--scenario", "step")) == (
+        "highwater rehearse: --against HEAD: has no new.json, and no cdk.json of an app to synthesize; give the old "
+        "template's file"
+    )
+
+
 def test_plan_of_terraform_is_compared_with_no_revision_of_git(command: Command, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(json.dumps(plan(table(), target())))
     assert refused(command("rehearse", "plan.json", "--against", "main", "--scenario", "step")) == (
@@ -382,7 +458,9 @@ def test_parameter_wins_over_a_file_which_may_have_more(command: Command, tmp_pa
 
 def test_limits_may_be_set_for_pull_requests_and_merge_requests_too() -> None:
     flags = {name.removeprefix("--") for option in rehearse_command.params for name in option.opts}
-    limits = {flag for flag in flags if flag.startswith(("max-", "fail-"))}
-    assert limits == {name for name in ACTION["inputs"] if name.startswith(("max-", "fail-"))}
+    kinds = ("max-", "fail-", "accept")
+    limits = {flag for flag in flags if flag.startswith(kinds)}
+    assert limits == {name for name in ACTION["inputs"] if name.startswith(kinds)}
     variables = {f"HIGHWATER_{limit.replace('-', '_').upper()}" for limit in limits}
-    assert variables == {name for name in JOB["variables"] if name.startswith(("HIGHWATER_MAX_", "HIGHWATER_FAIL_"))}
+    names = tuple(f"HIGHWATER_{kind.replace('-', '_').upper()}" for kind in kinds)
+    assert variables == {name for name in JOB["variables"] if name.startswith(names)}

@@ -9,8 +9,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_dynamodb as dynamodb
 
+from cdk_highwater import Capacity, ThrottleAwareScaler, manage_capacity
 from highwater_lab.report.app import hazard_sentence
 from highwater_lab.template import hazards_of, load_prior, load_templates, read_app
 from tests.template.plans import plan, policy, resource, saved, state, table, target
@@ -320,6 +323,58 @@ def test_value_of_a_parameter_decides(tmp_path: Path, stage: str, is_same: bool)
     )
     found = _sentences(old, new, {"Stage": stage})
     assert [each[:3] for each in found] == ([] if is_same else ["✗ T"])
+
+
+def _managed(folder: Path, *, units: int = 1, is_on_demand: bool = False, has_scaler: bool = False) -> Path:
+    """An app with a table that Highwater manages, or with the same table on demand."""
+    app = cdk.App(outdir=str(folder))
+    stack = cdk.Stack(app, "Shop")
+    key = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
+    if is_on_demand:
+        dynamodb.Table(stack, "Orders", partition_key=key, billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST)
+    else:
+        orders = dynamodb.Table(stack, "Orders", partition_key=key, read_capacity=units, write_capacity=units + 1)
+        plan = manage_capacity(
+            orders, read=Capacity.fixed(70), write=Capacity.autoscaled(min_capacity=60, max_capacity=90)
+        )
+        if has_scaler:
+            ThrottleAwareScaler(stack, "Scaler").add_table(plan)
+    app.synth()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "right"),
+    [
+        pytest.param(
+            {"units": 80},
+            {"units": 5},
+            [
+                "! Shop/Orders: the units in the template change (table reads from 80 to 5 units, table writes from 81 "
+                "to 6 "
+                "units): CloudFormation sets the live capacity to them, whatever auto scaling has made of it; "
+                "Highwater sets "
+                "the floors again before the deploy ends; leave the units in the template as they are"
+            ],
+            id="units",
+        ),
+        pytest.param(
+            {"units": 3},
+            {"is_on_demand": True},
+            [
+                "! Shop/Orders: switches to on demand: if this deploy fails, the table is rolled back to 3 read and 4 "
+                "write "
+                "units; after a failed deploy: highwater resume NAME"
+            ],
+            id="on-demand",
+        ),
+        pytest.param({"has_scaler": True}, {"is_on_demand": True}, [], id="on-demand-with-a-scaler"),
+        pytest.param({"is_on_demand": True}, {"units": 3}, [], id="provisioned"),
+    ],
+)
+def test_managed_table(tmp_path: Path, before: dict[str, Any], after: dict[str, Any], right: list[str]) -> None:
+    old, new = (load_templates(_managed(tmp_path / name, **each)) for name, each in (("a", before), ("b", after)))
+    assert _sentences(old, new, {}) == right
 
 
 def _assembly(folder: Path, region: str, account: str) -> Path:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import cfnlint.data.schemas
 import pytest
 
 from highwater_lab.template.replacements import REPLACED_FOR, SIMPLE_TABLE
@@ -33,7 +33,10 @@ def _by_specification(kind: str) -> set[str]:
 
 def _by_schema(kind: str) -> set[str]:
     """The properties that the registry's schema names, as cfn-lint packs it; SAM's type has none."""
-    folder = Path(cfnlint.data.schemas.__file__).parent
+    found = find_spec("cfnlint.data.schemas")
+    assert found is not None
+    assert found.origin is not None
+    folder = Path(found.origin).parent
     schemas = json.loads((folder / "providers" / "us-east-1.json").read_text())
     if kind not in schemas:
         return set()

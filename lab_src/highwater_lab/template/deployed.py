@@ -135,6 +135,15 @@ class Declaration:
         """
         return _Reading(self.found, self.parts, values or {}).deployed()
 
+    def exists(self, values: Mapping[str, str]) -> bool:
+        """Return whether the table's condition is true, or cannot be read."""
+        stack = self.found.stack
+        condition = stack.template.resource(self.found.logical_id or "").get("Condition")
+        try:
+            return condition is None or stack.resolver_with(values).holds(str(condition))
+        except TemplateError:
+            return True
+
     def open_values(self) -> OpenValues:
         """Return the references that the table rests on and that have no value, with the values to try."""
         return open_values(self.found.stack, self.found.logical_id or "")

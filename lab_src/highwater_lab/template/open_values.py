@@ -66,15 +66,25 @@ def worlds_of(before: OpenValues, after: OpenValues) -> list[World]:
     ]
 
 
-def parameters_between(before: OpenValues, after: OpenValues) -> list[str]:
-    """Return the parameters that a comparison depends on: those without a value, and those whose default changes."""
+def parameters_between(before: OpenValues, after: OpenValues, *, are_all: bool) -> list[str]:
+    """Return the parameters that a comparison depends on: those without a value, and those whose default changes.
+
+    Unless *are_all*, those that may have any value are left out, as they are the same before and after.
+    """
     changed = {name for name, default in before.defaults.items() if after.defaults.get(name, default) != default}
-    return sorted(before.parameters | after.parameters | changed)
+    every = before.parameters | after.parameters
+    tried = {
+        name
+        for name in every
+        if len(before.candidates.get(name, frozenset()) | after.candidates.get(name, frozenset())) > 1
+    }
+    return sorted((every if are_all else tried) | changed)
 
 
 def open_values(stack: Stack, logical_id: str) -> OpenValues:
     """Return the open references of a table."""
-    return _Search(stack).of(stack.template.resource(logical_id).get("Properties"))
+    resource = stack.template.resource(logical_id)
+    return _Search(stack).of([resource.get("Properties"), {"Condition": resource.get("Condition")}])
 
 
 def as_placeholders(text: str) -> str:

@@ -61,42 +61,45 @@ def of_cloudformation(old: ListedTable | None, new: ListedTable | None) -> Itera
 def _in_all_worlds(old: ListedTable, new: ListedTable, before: Declaration, after: Declaration) -> Iterator[Found]:
     """Yield the hazards that hold for all values of open references; one that depends on them is unknown."""
     opened, closed = before.open_values(), after.open_values()
-    worlds = worlds_of(opened, closed)
-    outcomes = [list(_changed(old, new, before.read(world.before), after.read(world.after))) for world in worlds]
-    first = outcomes[0]
-    shared = [found for found in first if all(_has(outcome, found.kind, found.consequence) for outcome in outcomes)]
-    yield from (found for found in shared if found.consequence is not Consequence.UNKNOWN)
-    known = {(found.kind, found.consequence) for found in shared}
-    subjects = [
-        found.subject or _SUBJECTS[found.kind]
-        for outcome in outcomes
-        for found in outcome
-        if found.consequence is Consequence.UNKNOWN or (found.kind, found.consequence) not in known
-    ]
-    if subjects:
-        yield _unknown(list(dict.fromkeys(subjects)), opened, closed)
+    outcomes: list[list[Found]] = []
+    for world in worlds_of(opened, closed):
+        if not before.exists(world.before):
+            outcomes.append([])
+        elif not after.exists(world.after):
+            outcomes.append([_removed(before.read(world.before))])
+        else:
+            outcomes.append(list(_changed(old, new, before.read(world.before), after.read(world.after))))
+    every = {(found.kind, found.consequence): found for outcome in reversed(outcomes) for found in outcome}
+    uncertain, is_open_in_a_world = [], any(consequence is Consequence.UNKNOWN for _, consequence in every)
+    for (kind, consequence), found in every.items():
+        is_shared = all(any((each.kind, each.consequence) == (kind, consequence) for each in one) for one in outcomes)
+        is_harmless = consequence is Consequence.KEPT and kind is not HazardKind.REPLACED
+        if consequence is Consequence.UNKNOWN or not (is_shared or is_harmless):
+            uncertain.append(found.subject or _SUBJECTS[kind])
+        elif is_shared:
+            yield from (each for each in outcomes[0] if (each.kind, each.consequence) == (kind, consequence))
+        else:
+            yield found
+    if uncertain:
+        parameters = parameters_between(opened, closed, are_all=is_open_in_a_world)
+        yield _unknown(list(dict.fromkeys(uncertain)), opened, closed, parameters)
 
 
-def _has(outcome: Sequence[Found], kind: HazardKind, consequence: Consequence) -> bool:
-    return any((found.kind, found.consequence) == (kind, consequence) for found in outcome)
-
-
-# the part of a table that a hazard is about, for one that some values have and others have not
+# the parts that a hazard changes, for one that depends on values
 _SUBJECTS: Final = {
-    HazardKind.REPLACED: "its name or keys",
-    HazardKind.MOVED: "its name",
-    HazardKind.MARK_LOWERED: "its high-water mark",
-    HazardKind.OWNER_CHANGED: "the owner of a scalable target",
-    HazardKind.INDEXES: "its indexes",
-    HazardKind.REPLICA: "its replicas",
-    HazardKind.CAPACITY: "its capacity",
+    HazardKind.REMOVED: "it is removed",
+    HazardKind.REPLACED: "its name or keys change",
+    HazardKind.MOVED: "its name changes",
+    HazardKind.MARK_LOWERED: "its high-water mark is lowered",
+    HazardKind.OWNER_CHANGED: "a scalable target changes its owner",
+    HazardKind.INDEXES: "its indexes change",
+    HazardKind.REPLICA: "its replicas change",
+    HazardKind.CAPACITY: "its capacity changes",
 }
 
 
-def _unknown(subjects: Sequence[str], before: OpenValues, after: OpenValues) -> Found:
-    is_plural = len(subjects) > 1 or subjects[0].endswith("indexes") or subjects[0].endswith("replicas")
-    parameters = parameters_between(before, after)
-    what = f"whether {' and '.join(subjects)} {'change' if is_plural else 'changes'} is not known: "
+def _unknown(subjects: Sequence[str], before: OpenValues, after: OpenValues, parameters: Sequence[str]) -> Found:
+    what = f"whether {' and '.join(subjects)} is not known: "
     if not parameters:
         return Found(HazardKind.UNKNOWN, Consequence.UNKNOWN, f"{what}it depends on a value of the deployment")
     changed = [name for name in parameters if name in before.defaults and name in after.defaults]
@@ -186,10 +189,15 @@ def _lost(old: ListedTable, new: ListedTable, was: Deployed, now: Deployed) -> I
             reasons.append(f"its type, from {was.kind} to {now.kind},")
         reasons.append(f"its logical id, from {before} to {after},")
     if reasons:
-        subject = " and ".join(each.partition(", from ")[0] for each in reasons)
+        subject = _may_change([each.partition(", from ")[0] for each in reasons])
         yield replace(_replaced(was, reasons, is_named=is_named, has_moved=has_moved), subject=subject)
     elif maybe:
-        yield Found(HazardKind.REPLACED, Consequence.UNKNOWN, "", subject=" and ".join(maybe))
+        yield Found(HazardKind.REPLACED, Consequence.UNKNOWN, "", subject=_may_change(maybe))
+
+
+def _may_change(parts: Sequence[str]) -> str:
+    is_plural = len(parts) > 1 or parts[0].endswith("indexes")
+    return f"{' and '.join(parts)} {'change' if is_plural else 'changes'}"
 
 
 def _place(table: ListedTable) -> str:
@@ -411,5 +419,5 @@ def _capacity(old: ListedTable, new: ListedTable, was: Deployed, now: Deployed) 
             Consequence.KEPT,
             f"switches to on demand: if this deploy fails, the {label(None)} is rolled back to {' and '.join(units)} "
             f"units{indexes}",
-            f"after a failed deploy: highwater resume {old.physical or old.name}",
+            f"after a failed deploy: highwater resume {old.physical or 'NAME'}",
         )

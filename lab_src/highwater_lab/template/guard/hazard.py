@@ -44,7 +44,7 @@ class Found:
         consequence: Its effect.
         what: The change and its effect, in words.
         fix: The steps that avoid it; empty if there are none.
-        subject: The part of the table that changes, for a line that says that this is not known; empty for the kind's.
+        subject: The change, as `its name changes`, for a line that says that it is not known; empty for the kind's.
     """
 
     kind: HazardKind
