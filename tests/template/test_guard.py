@@ -215,17 +215,6 @@ def test_table_that_is_only_scaled_is_not_lost_with_its_targets(tmp_path: Path) 
             id="type-of-a-key",
         ),
         pytest.param(
-            {},
-            {"kind": "GlobalTable", "Replicas": [{"Region": "eu-west-1"}]},
-            Consequence.REFUSED,
-            "T: its type changes, from AWS::DynamoDB::Table to AWS::DynamoDB::GlobalTable: CloudFormation refuses to "
-            "change "
-            "the type of a resource, and deletes nothing; keep it with DeletionPolicy: Retain, remove it from the "
-            "template, "
-            "and import it as AWS::DynamoDB::GlobalTable, under another logical id",
-            id="type",
-        ),
-        pytest.param(
             {"members": {"UpdateReplacePolicy": "Retain"}},
             {"KeySchema": [_key("pk")]},
             Consequence.KEPT,

@@ -15,7 +15,8 @@ import pytest
 from highwater_lab.template import load_prior, load_templates
 from tests.template.plans import plan, saved, table
 from tests.template.test_guard import Document, _attribute, _index, _key, _table
-from tests.template.test_guard_cases import ORDERS, PURCHASES, _change, _provisioned, _scaled, _sentences, _written
+from tests.template.test_guard_cases import provisioned, scaled_table, sentences, written
+from tests.template.test_guard_plans import ORDERS, PURCHASES, change
 
 RETAINED = {"DeletionPolicy": "Retain"}
 SIMPLE: Document = {"Type": "AWS::Serverless::SimpleTable", "Properties": {}}
@@ -46,7 +47,7 @@ def _renamed_parameter(name: str) -> Document:
 
 
 def _renamed_target(name: str) -> Document:
-    scaled = _scaled(1)
+    scaled = scaled_table(1)
     return {"T": scaled["T"], name: scaled["W"]}
 
 
@@ -74,7 +75,7 @@ STRAIGHT_KEYS: Document = {
 
 HARMLESS = [
     pytest.param(
-        {"T": _provisioned(1, 1, GlobalSecondaryIndexes=[_index("g"), _index("h")])},
+        {"T": provisioned(1, 1, GlobalSecondaryIndexes=[_index("g"), _index("h")])},
         _indexed(_index("g"), _index("h")),
         id="NHSDigital/eps-prescription-status-update-api@fe59672a63: on demand",
     ),
@@ -89,7 +90,7 @@ HARMLESS = [
         _staged("t", Conditions=LIVE) | {"Resources": {"T": _table(TableName="t", **PROTECTED)}},
         id="govuk-one-login/ipv-core-back@0e08a08b5d: protection and recovery, by a condition",
     ),
-    pytest.param({"T": _provisioned(5, 5)}, {"T": _provisioned(1, 1)}, id="guardian/grid@6ced42a412: units lowered"),
+    pytest.param({"T": provisioned(5, 5)}, {"T": provisioned(1, 1)}, id="guardian/grid@6ced42a412: units lowered"),
     pytest.param(
         {"T": _table(TableName="reports")},
         {"T": _table(TableName="reports", members=RETAINED)},
@@ -101,11 +102,11 @@ HARMLESS = [
         id="aws-samples/sessions-with-aws-sam@98faab53c4: the table that SAM makes of a SimpleTable",
     ),
     pytest.param(
-        _scaled(9), {"T": _table()}, id="aws-solutions/instance-scheduler-on-aws@eecd7803f3: on demand, unscaled"
+        scaled_table(9), {"T": _table()}, id="aws-solutions/instance-scheduler-on-aws@eecd7803f3: on demand, unscaled"
     ),
     pytest.param(
         {"T": _table()},
-        {"T": _provisioned(2, 2)},
+        {"T": provisioned(2, 2)},
         id="aws-samples/aws-serverless-workshop-innovator-island@57b048de6b: provisioned",
     ),
     pytest.param(
@@ -236,35 +237,35 @@ OF_TERRAFORM = [
     pytest.param(
         [table()],
         [],
-        [_change(ORDERS, "forget")],
+        [change(ORDERS, "forget")],
         f"! {ORDERS}: removed from the state: it stays in the account",
         id="NHSDigital/immunisation-fhir-api@84e10aa711: a removed block with destroy = false",
     ),
     pytest.param(
         [table()],
         [table(PURCHASES, name="purchases")],
-        [_change(ORDERS, "delete"), _change(PURCHASES, "create")],
+        [change(ORDERS, "delete"), change(PURCHASES, "create")],
         f"✗ {ORDERS}: removed: Terraform deletes it, with its data",
         id="govuk-one-login/authentication-api@6a47d26b97: renamed without a moved block",
     ),
     pytest.param(
         [table(range_key="sub")],
         [table(range_key="name")],
-        [_change(ORDERS, "delete", "create", paths=[["range_key"]])],
+        [change(ORDERS, "delete", "create", paths=[["range_key"]])],
         f"✗ {ORDERS}: replaced by an empty table (range_key): Terraform deletes the old one, with its data",
         id="cds-snc/forms-terraform@695c5b022a: another range key",
     ),
     pytest.param(
         [table("module.old.aws_dynamodb_table.t", deletion_protection_enabled=True)],
         [table("module.new.aws_dynamodb_table.t", name="pointers")],
-        [_change("module.old.aws_dynamodb_table.t", "delete"), _change("module.new.aws_dynamodb_table.t", "create")],
+        [change("module.old.aws_dynamodb_table.t", "delete"), change("module.new.aws_dynamodb_table.t", "create")],
         "✗ module.old.aws_dynamodb_table.t: removed, with deletion protection on: DynamoDB refuses to delete it",
         id="NHSDigital/NRLF@65ceb85d72: a module renamed, with protection on",
     ),
     pytest.param(
         [table(billing_mode="PROVISIONED")],
         [table(billing_mode="PAY_PER_REQUEST")],
-        [_change(ORDERS, "update")],
+        [change(ORDERS, "update")],
         "",
         id="trussworks/terraform-aws-bootstrap@213d0859ba: on demand",
     ),
@@ -272,9 +273,9 @@ OF_TERRAFORM = [
 
 
 def _of_templates(folder: Path, before: Document, after: Document) -> list[str]:
-    files = [_written(folder / f"{name}.json", each) for name, each in (("a", before), ("b", after))]
+    files = [written(folder / f"{name}.json", each) for name, each in (("a", before), ("b", after))]
     old, new = map(load_templates, files)
-    return _sentences(old, new, {})
+    return sentences(old, new, {})
 
 
 @pytest.mark.parametrize(("before", "after"), HARMLESS)
@@ -293,5 +294,5 @@ def test_change_by_a_plan(
     tmp_path: Path, before: list[Document], after: list[Document], changes: list[Document], right: str
 ) -> None:
     file = saved(tmp_path, plan(*after, prior=tuple(before)) | {"resource_changes": changes})
-    found = _sentences(load_prior(file), load_templates(file), {})
+    found = sentences(load_prior(file), load_templates(file), {})
     assert [line[: len(right)] for line in found] == ([right] if right else [])

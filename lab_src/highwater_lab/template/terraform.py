@@ -7,13 +7,14 @@ templates. Source of the resources' attributes: the documentation of Terraform's
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from highwater.core.names import TargetName
-from highwater_lab.template.document import Dialect, Environment, LeftOut, Planned, Template, TemplateError
+from highwater_lab.template.blocks import Keys, block_of, blocks_of, first_of, given, is_wrong, renamed
+from highwater_lab.template.changes import changes_of
+from highwater_lab.template.document import Dialect, Environment, LeftOut, Template, TemplateError
 from highwater_lab.template.references import Configuration, Resource, as_object
 from highwater_lab.template.unread import is_unread
 
@@ -24,7 +25,6 @@ _TARGET: Final = "aws_appautoscaling_target"
 _POLICY: Final = "aws_appautoscaling_policy"
 _ACTION: Final = "aws_appautoscaling_scheduled_action"
 _MAJOR_VERSIONS: Final = ("0", "1")
-_DEEPEST: Final = 60
 _WARM: Final = {"read_units_per_second": "ReadUnitsPerSecond", "write_units_per_second": "WriteUnitsPerSecond"}
 _ON_DEMAND: Final = {"max_read_request_units": "MaxReadRequestUnits", "max_write_request_units": "MaxWriteRequestUnits"}
 _BOUNDS: Final = {"min_capacity": "MinCapacity", "max_capacity": "MaxCapacity"}
@@ -92,7 +92,7 @@ def templates_of(where: str, body: dict[str, Any], *, is_prior: bool = False) ->
         )
     try:
         templates = _Translation(where, _configuration(where, body, is_prior=is_prior)).templates()
-        return [replace(template, planned=dict(_planned(body))) for template in templates]
+        return [replace(template, planned=dict(changes_of(body))) for template in templates]
     except RecursionError as error:
         raise TemplateError(f"{where}: is nested too deeply to be a Terraform plan") from error
 
@@ -112,51 +112,6 @@ def _configuration(where: str, body: dict[str, Any], *, is_prior: bool) -> Confi
     )
 
 
-def _planned(body: Mapping[str, Any]) -> Iterator[tuple[str, Planned]]:
-    """Yield the address of each resource in a plan, with its change; nothing for a state.
-
-    Source: HashiCorp, "JSON Output Format", change representation, read 2026-11.
-    """
-    prior = dict(_values(as_object(as_object(body.get("prior_state")).get("values")).get("root_module")))
-    for each in _list(body.get("resource_changes")):
-        resource, change = as_object(each), as_object(as_object(each).get("change"))
-        if resource.get("deposed"):
-            continue
-        actions = tuple(str(action) for action in _list(change.get("actions")))
-        previous = resource.get("previous_address")
-        paths = tuple(_path_text(path) for path in _list(change.get("replace_paths")) if isinstance(path, list))
-        address = str(resource.get("address"))
-        yield (
-            address,
-            Planned(
-                actions,
-                previous if isinstance(previous, str) else None,
-                paths,
-                str(resource.get("type") or _kind_of(address)),
-                bool(change.get("importing")),
-                as_object(change.get("before")) or prior.get(address, {}),
-            ),
-        )
-
-
-def _kind_of(address: str) -> str:
-    """Return the type of the resource that has an address, such as `module.shop.aws_dynamodb_table.orders["eu"]`."""
-    return re.sub(r'\[(?:"(?:[^"\\]|\\.)*"|\d+)\]', "", address).split(".")[-2:][0]
-
-
-def _values(module: Any, depth: int = 0) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield address and attributes of each resource of a module and of the modules in it."""
-    content = as_object(module)
-    for each in map(as_object, _list(content.get("resources"))):
-        yield str(each.get("address")), as_object(each.get("values"))
-    for child in _list(content.get("child_modules")) if depth < _DEEPEST else ():
-        yield from _values(child, depth + 1)
-
-
-def _path_text(steps: list[Any]) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
-
-
 @dataclass(frozen=True, slots=True)
 class _Place:
     """What a target, policy or scheduled action scales.
@@ -170,63 +125,6 @@ class _Place:
     resource_id: str
     dimension: str
     target: Resource | None = None
-
-
-@dataclass(slots=True)
-class _Keys:
-    """The keys of a table and of its indexes, as CloudFormation declares them."""
-
-    schema: list[dict[str, Any]]
-    types: dict[str, Any]
-    local: list[dict[str, Any]]
-    indexes: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    @classmethod
-    def of_table(cls, values: Mapping[str, Any]) -> _Keys:
-        """Read the attributes of a table, and of the indexes in its own blocks."""
-        attributes = [as_object(each) for each in _list(values.get("attribute"))]
-        keys = cls(_key_schema(values), {str(each.get("name")): each.get("type") for each in attributes}, [])
-        for each in map(as_object, _list(values.get("local_secondary_index"))):
-            schema = _key_schema({"hash_key": values.get("hash_key"), "range_key": each.get("range_key")})
-            keys.local.append({"IndexName": each.get("name"), "KeySchema": schema, "Projection": _projection(each)})
-        for each in map(as_object, _list(values.get("global_secondary_index"))):
-            keys.indexes[str(each.get("name"))] = {"KeySchema": _key_schema(each), "Projection": _projection(each)}
-        return keys
-
-    def add_index(self, address: str, values: Mapping[str, Any]) -> None:
-        """Add an index that is a resource of its own, and has the types of its attributes."""
-        projected = as_object(_first(values.get("projection")))
-        keys = {"KeySchema": _key_schema(values), "Projection": _projection(projected), "Source": address}
-        self.indexes[str(values.get("index_name"))] = keys
-        for each in map(as_object, _list(values.get("key_schema"))):
-            self.types.setdefault(str(each.get("attribute_name")), each.get("attribute_type"))
-
-    def properties(self) -> dict[str, Any]:
-        """Return the properties of the table."""
-        definitions = [{"AttributeName": name, "AttributeType": kind} for name, kind in self.types.items()]
-        return {
-            "KeySchema": self.schema or None,
-            "AttributeDefinitions": definitions or None,
-            "LocalSecondaryIndexes": self.local or None,
-        }
-
-    def of_index(self, name: Any) -> dict[str, Any]:
-        """Return the properties of an index."""
-        return self.indexes.get(str(name), {})
-
-
-def _key_schema(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the key schema of a table or index: its blocks, or its two attributes."""
-    blocks = [as_object(each) for each in _list(values.get("key_schema"))]
-    if not blocks:
-        parts = {"HASH": values.get("hash_key"), "RANGE": values.get("range_key")}
-        blocks = [{"attribute_name": name, "key_type": kind} for kind, name in parts.items() if name]
-    return [{"AttributeName": each.get("attribute_name"), "KeyType": each.get("key_type")} for each in blocks]
-
-
-def _projection(values: Mapping[str, Any]) -> dict[str, Any]:
-    others = values.get("non_key_attributes") or None
-    return _given({"ProjectionType": values.get("projection_type"), "NonKeyAttributes": others})
 
 
 class _Translation:
@@ -252,10 +150,10 @@ class _Translation:
         self._regions = {address: region or only for address, region in regions.items()}
         self._tables = {each.address: each for each in by_kind.get(_TABLE, ())}
         self._indexes = {address: list(self._indexes_of(table)) for address, table in self._tables.items()}
-        self._keys = {address: _Keys.of_table(table.values) for address, table in self._tables.items()}
+        self._keys = {address: Keys.of_table(table.values) for address, table in self._tables.items()}
         self._add_own_indexes()
         self._replicas = {
-            address: [*_list(table.values.get("replica")), *self._own_replicas(table)]
+            address: [*blocks_of(table.values.get("replica")), *self._own_replicas(table)]
             for address, table in self._tables.items()
         }
         found = {each.get("address") for replicas in self._replicas.values() for each in map(as_object, replicas)}
@@ -320,14 +218,14 @@ class _Translation:
             "BillingMode": values.get("billing_mode"),
             "DeletionProtectionEnabled": values.get("deletion_protection_enabled"),
             "Tags": [{"Key": key, "Value": value} for key, value in as_object(values.get("tags")).items()] or None,
-            "WarmThroughput": _block(values.get("warm_throughput"), _WARM),
+            "WarmThroughput": block_of(values.get("warm_throughput"), _WARM),
             **self._keys[resource.address].properties(),
         }
-        maximums = _block(values.get("on_demand_throughput"), _ON_DEMAND)
+        maximums = block_of(values.get("on_demand_throughput"), _ON_DEMAND)
         replicas = values.get("replica")
-        if _is_wrong(replicas):
+        if is_wrong(replicas):
             return _resource("AWS::DynamoDB::GlobalTable", shared | {"Replicas": replicas})
-        if _is_wrong(values.get("global_secondary_index")):
+        if is_wrong(values.get("global_secondary_index")):
             # the reader of templates says what it cannot read, of this table alone
             wrong = {"GlobalSecondaryIndexes": values["global_secondary_index"]}
             units = _throughput(values, values.get("read_capacity"), values.get("write_capacity"))
@@ -362,8 +260,8 @@ class _Translation:
             if is_on_demand:
                 return others
             return others | {
-                "ReadProvisionedThroughputSettings": _given({"ReadCapacityUnits": read}),
-                "WriteProvisionedThroughputSettings": _given({"WriteCapacityUnits": write}),
+                "ReadProvisionedThroughputSettings": given({"ReadCapacityUnits": read}),
+                "WriteProvisionedThroughputSettings": given({"WriteCapacityUnits": write}),
             }
 
         others = []
@@ -376,7 +274,7 @@ class _Translation:
             reads = _reads(self._replica_reads(resource, region, None, values.get("read_capacity")))
             more = {} if is_on_demand else {**reads, "GlobalSecondaryIndexes": indexes}
             others.append(
-                _given(
+                given(
                     {
                         "Region": region,
                         "TableClass": values.get("table_class"),
@@ -390,12 +288,12 @@ class _Translation:
             **settings(values.get("read_capacity"), values.get("write_capacity")),
             **_maximums(maximums),
             "GlobalSecondaryIndexes": [
-                _given(settings(read, write, IndexName=name, WarmThroughput=warm) | _maximums(most))
+                given(settings(read, write, IndexName=name, WarmThroughput=warm) | _maximums(most))
                 | self._keys[resource.address].of_index(name)
                 for name, read, write, warm, most in self._indexes[resource.address]
             ],
             "Replicas": [
-                _given({"Region": own or {"Ref": "AWS::Region"}, "TableClass": values.get("table_class")}),
+                given({"Region": own or {"Ref": "AWS::Region"}, "TableClass": values.get("table_class")}),
                 *others,
             ],
         }
@@ -444,11 +342,11 @@ class _Translation:
 
     def _indexes_of(self, table: Resource) -> Iterator[tuple[Any, Any, Any, Any, Any]]:
         """Yield name, read and write units, warm throughput and maximums of each index in a table's own blocks."""
-        for each in _list(table.values.get("global_secondary_index")):
+        for each in blocks_of(table.values.get("global_secondary_index")):
             if not isinstance(each, dict):
                 continue
-            warm = _block(each.get("warm_throughput"), _WARM)
-            most = _block(each.get("on_demand_throughput"), _ON_DEMAND)
+            warm = block_of(each.get("warm_throughput"), _WARM)
+            most = block_of(each.get("on_demand_throughput"), _ON_DEMAND)
             yield each.get("name"), each.get("read_capacity"), each.get("write_capacity"), warm, most
 
     def _add_own_indexes(self) -> None:
@@ -462,10 +360,10 @@ class _Translation:
                     self._regions[resource.address],
                 )
                 continue
-            throughput = as_object(_first(resource.values.get("provisioned_throughput")))
+            throughput = as_object(first_of(resource.values.get("provisioned_throughput")))
             read, write = throughput.get("read_capacity_units"), throughput.get("write_capacity_units")
-            warm = _block(resource.values.get("warm_throughput"), _WARM)
-            most = _block(resource.values.get("on_demand_throughput"), _ON_DEMAND)
+            warm = block_of(resource.values.get("warm_throughput"), _WARM)
+            most = block_of(resource.values.get("on_demand_throughput"), _ON_DEMAND)
             name = resource.values.get("index_name")
             self._keys[table.address].add_index(resource.address, resource.values)
             others = [index for index in self._indexes[table.address] if index[0] != name]
@@ -522,8 +420,8 @@ class _Translation:
             {
                 "ResourceId": place.resource_id,
                 "ScalableDimension": place.dimension,
-                **_renamed(resource.values, _BOUNDS),
-                "SuspendedState": _first(resource.values.get("suspended_state")),
+                **renamed(resource.values, _BOUNDS),
+                "SuspendedState": first_of(resource.values.get("suspended_state")),
                 "ScheduledActions": self._actions.get(resource.address),
             },
         )
@@ -537,13 +435,13 @@ class _Translation:
         where: dict[str, Any] = {"ResourceId": place.resource_id, "ScalableDimension": place.dimension}
         if place.target is not None:
             where = {"ScalingTargetId": {"Ref": place.target.address}}
-        tracking = _first(resource.values.get("target_tracking_scaling_policy_configuration"))
+        tracking = first_of(resource.values.get("target_tracking_scaling_policy_configuration"))
         configuration: Any = tracking
         if isinstance(tracking, dict):
-            metric = _block(
+            metric = block_of(
                 tracking.get("predefined_metric_specification"), {"predefined_metric_type": "PredefinedMetricType"}
             )
-            configuration = _renamed(tracking, _TRACKING) | _given({"PredefinedMetricSpecification": metric})
+            configuration = renamed(tracking, _TRACKING) | given({"PredefinedMetricSpecification": metric})
             if tracking.get("customized_metric_specification"):
                 configuration["CustomizedMetricSpecification"] = {}
         yield (
@@ -571,8 +469,8 @@ class _Translation:
                 what = "is not read: its target is not in the plan"
                 self._leave_out(resource, what, self._regions[resource.address])
                 continue
-            bounds = _block(resource.values.get("scalable_target_action"), _BOUNDS)
-            action = _renamed(resource.values, _SCHEDULE) | _given({"ScalableTargetAction": bounds})
+            bounds = block_of(resource.values.get("scalable_target_action"), _BOUNDS)
+            action = renamed(resource.values, _SCHEDULE) | given({"ScalableTargetAction": bounds})
             actions.setdefault(target, []).append(action)
         return actions
 
@@ -623,15 +521,15 @@ def _throughput(table: Mapping[str, Any], read: Any, write: Any) -> dict[str, An
     """Return the provisioned throughput; none for a table that is billed by request, whose state has zeros there."""
     if table.get("billing_mode") == "PAY_PER_REQUEST":
         return {}
-    return {"ProvisionedThroughput": _given({"ReadCapacityUnits": read, "WriteCapacityUnits": write})}
+    return {"ProvisionedThroughput": given({"ReadCapacityUnits": read, "WriteCapacityUnits": write})}
 
 
 def _reads(units: Any) -> dict[str, Any]:
-    return {"ReadProvisionedThroughputSettings": _given({"ReadCapacityUnits": units})}
+    return {"ReadProvisionedThroughputSettings": given({"ReadCapacityUnits": units})}
 
 
 def _resource(kind: str, properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {"Type": kind, "Properties": _given(properties)}
+    return {"Type": kind, "Properties": given(properties)}
 
 
 def _maximums(most: Any) -> dict[str, Any]:
@@ -642,36 +540,3 @@ def _maximums(most: Any) -> dict[str, Any]:
         for kind, name in (("Read", "MaxReadRequestUnits"), ("Write", "MaxWriteRequestUnits"))
         if limits.get(name) is not None
     }
-
-
-def _given(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in properties.items() if value is not None}
-
-
-def _renamed(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the attributes of these names that have a value; an empty text is none, as the provider writes it."""
-    return {new: values[old] for old, new in names.items() if values.get(old) not in (None, "")}
-
-
-def _list(value: Any) -> list[Any]:
-    """Return the blocks of one kind; none for what is no list of blocks."""
-    return value if isinstance(value, list) else []
-
-
-def _is_wrong(value: Any) -> bool:
-    """Return whether a value is no list of blocks, and not one that only apply makes either."""
-    if isinstance(value, list):
-        return not all(isinstance(each, dict) for each in value)
-    return value is not None and not (isinstance(value, str) and value.startswith("${"))
-
-
-def _first(value: Any) -> Any:
-    """Return the only block of its kind, `None` for none or one that only apply makes, or what is there instead."""
-    if isinstance(value, list):
-        return value[0] if value else None
-    return None if isinstance(value, str) and re.fullmatch(r"\$\{.*\}", value) else value
-
-
-def _block(value: Any, names: Mapping[str, str]) -> Any:
-    first = _first(value)
-    return _renamed(first, names) if isinstance(first, dict) else first

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from highwater_lab.template.document import Planned
 from highwater_lab.template.guard.cloudformation import of_cloudformation, two_deploys
-from highwater_lab.template.guard.hazard import Consequence, Found, Hazard, HazardKind
-from highwater_lab.template.guard.terraform import Plan, of_terraform
+from highwater_lab.template.guard.hazard import Consequence, Hazard, HazardKind, TableHazard
+from highwater_lab.template.guard.terraform import PlannedChanges, of_terraform
 from highwater_lab.template.listed import ListedTable
 from highwater_lab.template.matching import match_tables
 from highwater_lab.template.remarks import Remark, RemarkKind
@@ -34,7 +34,7 @@ def hazards_of(
         plans: The Terraform plans of the new app; by default those that the tables of the old app were read with.
     """
     second = [remark for remark in remarks if remark.kind is RemarkKind.TWO_TARGETS]
-    plan = Plan(plans, after)
+    plan = PlannedChanges(plans, after)
     hazards = []
     for old, new in match_tables(before, after):
         table = new or old
@@ -45,7 +45,7 @@ def hazards_of(
             if table.name in remark.tables:
                 consequence = Consequence.KEPT if is_terraform else Consequence.REFUSED
                 what, _, fix = remark.text.rpartition("; ")
-                found.append(Found(HazardKind.TWO_TARGETS, consequence, what, fix))
+                found.append(TableHazard(HazardKind.TWO_TARGETS, consequence, what, fix))
         hazards += [Hazard(each.kind, table.name, table.stage, each.consequence, each.what, each.fix) for each in found]
     return tuple(hazards)
 

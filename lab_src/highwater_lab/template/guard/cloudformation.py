@@ -18,7 +18,7 @@ from highwater_lab.template.guard.comparison import (
     units_text,
     unscaled,
 )
-from highwater_lab.template.guard.hazard import Consequence, Found, HazardKind
+from highwater_lab.template.guard.hazard import Consequence, HazardKind, TableHazard
 from highwater_lab.template.listed import ListedTable
 from highwater_lab.template.matching import is_moved
 from highwater_lab.template.open_values import OpenValues, parameters_between, worlds_of
@@ -45,7 +45,7 @@ def two_deploys(old: str, new: str) -> tuple[str, str]:
     )
 
 
-def of_cloudformation(old: ListedTable | None, new: ListedTable | None) -> Iterator[Found]:
+def of_cloudformation(old: ListedTable | None, new: ListedTable | None) -> Iterator[TableHazard]:
     """Yield the hazards of one table, which an app before and after a change declare; `None` where one does not."""
     if new is None:
         if old is not None and old.logical_id is not None:
@@ -58,10 +58,12 @@ def of_cloudformation(old: ListedTable | None, new: ListedTable | None) -> Itera
         yield from _in_all_worlds(old, new, old.declaration, new.declaration)
 
 
-def _in_all_worlds(old: ListedTable, new: ListedTable, before: Declaration, after: Declaration) -> Iterator[Found]:
+def _in_all_worlds(
+    old: ListedTable, new: ListedTable, before: Declaration, after: Declaration
+) -> Iterator[TableHazard]:
     """Yield the hazards that hold for all values of open references; one that depends on them is unknown."""
     opened, closed = before.open_values(), after.open_values()
-    outcomes: list[list[Found]] = []
+    outcomes: list[list[TableHazard]] = []
     for world in worlds_of(opened, closed):
         if not before.exists(world.before):
             outcomes.append([])
@@ -98,10 +100,10 @@ _SUBJECTS: Final = {
 }
 
 
-def _unknown(subjects: Sequence[str], before: OpenValues, after: OpenValues, parameters: Sequence[str]) -> Found:
+def _unknown(subjects: Sequence[str], before: OpenValues, after: OpenValues, parameters: Sequence[str]) -> TableHazard:
     what = f"whether {' and '.join(subjects)} is not known: "
     if not parameters:
-        return Found(HazardKind.UNKNOWN, Consequence.UNKNOWN, f"{what}it depends on a value of the deployment")
+        return TableHazard(HazardKind.UNKNOWN, Consequence.UNKNOWN, f"{what}it depends on a value of the deployment")
     changed = [name for name in parameters if name in before.defaults and name in after.defaults]
     defaults = [f"{name} from {before.defaults[name]} to {after.defaults[name]}" for name in changed]
     if len(changed) == len(parameters):
@@ -109,31 +111,31 @@ def _unknown(subjects: Sequence[str], before: OpenValues, after: OpenValues, par
     else:
         reason = "it depends on a parameter without a value"
     given = " ".join(f"--parameter {name}=VALUE" for name in parameters)
-    return Found(HazardKind.UNKNOWN, Consequence.UNKNOWN, what + reason, f"give {given}")
+    return TableHazard(HazardKind.UNKNOWN, Consequence.UNKNOWN, what + reason, f"give {given}")
 
 
-def _removed(was: Deployed) -> Found:
+def _removed(was: Deployed) -> TableHazard:
     # CloudFormation Template Reference, "DeletionPolicy attribute": by default tables are deleted; read 2026-11
     if was.on_removal.startswith("Retain"):
         what = (
             f"removed: by its DeletionPolicy, {was.on_removal}, it stays in the account, with its data, and is only no "
             "longer managed"
         )
-        return Found(HazardKind.REMOVED, Consequence.KEPT, what)
+        return TableHazard(HazardKind.REMOVED, Consequence.KEPT, what)
     keep = "to keep it, deploy it with DeletionPolicy: Retain before (in the CDK: RemovalPolicy.RETAIN)"
     if was.is_protected:
         # Amazon DynamoDB Developer Guide, "Using deletion protection", read 2026-11
         what = "removed, with deletion protection on: DynamoDB refuses to delete it"
         lose = f"{keep}; to lose it, turn the protection off before"
-        return Found(HazardKind.REMOVED, Consequence.REFUSED, what, lose)
+        return TableHazard(HazardKind.REMOVED, Consequence.REFUSED, what, lose)
     what = "removed: CloudFormation deletes it, with its data"
-    return Found(HazardKind.REMOVED, Consequence.DESTROYED, what, keep)
+    return TableHazard(HazardKind.REMOVED, Consequence.DESTROYED, what, keep)
 
 
-def _changed(old: ListedTable, new: ListedTable, was: Deployed, now: Deployed) -> Iterator[Found]:
+def _changed(old: ListedTable, new: ListedTable, was: Deployed, now: Deployed) -> Iterator[TableHazard]:
     """Yield the hazards of a table that both apps declare."""
     if old.logical_id is None or new.logical_id is None:
-        lost: list[Found] = []
+        lost: list[TableHazard] = []
     else:
         lost = list(_lost(old, new, was, now))
     yield from lost
@@ -147,7 +149,7 @@ def _changed(old: ListedTable, new: ListedTable, was: Deployed, now: Deployed) -
     yield from _capacity(old, new, was, now)
 
 
-def _lost(old: ListedTable, new: ListedTable, was: Deployed, now: Deployed) -> Iterator[Found]:
+def _lost(old: ListedTable, new: ListedTable, was: Deployed, now: Deployed) -> Iterator[TableHazard]:
     """Yield how a table is replaced, or why it cannot be."""
     elsewhere = _elsewhere(was, now)
     if elsewhere is not None:
@@ -157,7 +159,7 @@ def _lost(old: ListedTable, new: ListedTable, was: Deployed, now: Deployed) -> I
     if was.kind != now.kind and not has_moved:
         # "You cannot convert a resource of type AWS::DynamoDB::Table into a resource of type AWS::DynamoDB::GlobalTable
         # by changing its type": CloudFormation Template Reference, AWS::DynamoDB::GlobalTable, read 2026-11
-        yield Found(
+        yield TableHazard(
             HazardKind.REPLACED,
             Consequence.REFUSED,
             f"its type changes, from {was.kind} to {now.kind}: CloudFormation refuses to change the type of a "
@@ -177,7 +179,7 @@ def _lost(old: ListedTable, new: ListedTable, was: Deployed, now: Deployed) -> I
             import_it = "keep it with DeletionPolicy: Retain, and import it"
             fix = f"move it by a refactoring of the stacks (cdk refactor), or {import_it}" if has_type else import_it
             as_type = "" if has_type else f" as {now.kind}"
-            yield Found(
+            yield TableHazard(
                 HazardKind.MOVED,
                 Consequence.REFUSED,
                 f"moved from {before} to {after}{as_type}: CloudFormation creates before it deletes, and a table "
@@ -192,7 +194,7 @@ def _lost(old: ListedTable, new: ListedTable, was: Deployed, now: Deployed) -> I
         subject = _may_change([each.partition(", from ")[0] for each in reasons])
         yield replace(_replaced(was, reasons, is_named=is_named, has_moved=has_moved), subject=subject)
     elif maybe:
-        yield Found(HazardKind.REPLACED, Consequence.UNKNOWN, "", subject=_may_change(maybe))
+        yield TableHazard(HazardKind.REPLACED, Consequence.UNKNOWN, "", subject=_may_change(maybe))
 
 
 def _may_change(parts: Sequence[str]) -> str:
@@ -204,7 +206,7 @@ def _place(table: ListedTable) -> str:
     return f"{table.logical_id} of {table.stacks[0]}" if table.stacks[0] else str(table.logical_id)
 
 
-def _elsewhere(was: Deployed, now: Deployed) -> Found | None:
+def _elsewhere(was: Deployed, now: Deployed) -> TableHazard | None:
     """Return that the stack of a table goes to another region or account than before."""
     places = [
         (old, new)
@@ -219,7 +221,7 @@ def _elsewhere(was: Deployed, now: Deployed) -> Found | None:
         "its stack stay where they are, with the data"
     )
     fix = f"leave the stack in {before}, or copy the data, and remove the stack there later"
-    return Found(HazardKind.REPLACED, Consequence.KEPT, what, fix)
+    return TableHazard(HazardKind.REPLACED, Consequence.KEPT, what, fix)
 
 
 def _reasons(was: Deployed, now: Deployed) -> tuple[list[str], list[str]]:
@@ -245,29 +247,31 @@ def _reasons(was: Deployed, now: Deployed) -> tuple[list[str], list[str]]:
     return reasons, maybe
 
 
-def _replaced(was: Deployed, reasons: Sequence[str], *, is_named: bool, has_moved: bool) -> Found:
+def _replaced(was: Deployed, reasons: Sequence[str], *, is_named: bool, has_moved: bool) -> TableHazard:
     why = f"{' and '.join(reasons)} {'changes' if len(reasons) == 1 else 'change'}"
     types = [each for each in reasons if each.startswith("the type of ")]
     if was.kind == GLOBAL_TABLE and types and len(types) == len(reasons):
         # the type of a key is no property that replaces a GlobalTable, and UpdateTable has no way to change one
         what = f"{why}: DynamoDB refuses to change the type of a key"
-        return Found(HazardKind.REPLACED, Consequence.REFUSED, what, _KEEP)
+        return TableHazard(HazardKind.REPLACED, Consequence.REFUSED, what, _KEEP)
     if is_named:
         # "If you specify a name, you cannot perform updates that require replacement of this resource": CloudFormation
         # Template Reference, AWS::DynamoDB::Table, TableName, read 2026-11
         what = f"{why}, which replaces a table: CloudFormation refuses that for one with a name of its own"
-        return Found(HazardKind.REPLACED, Consequence.REFUSED, what, _KEEP)
+        return TableHazard(HazardKind.REPLACED, Consequence.REFUSED, what, _KEEP)
     # CloudFormation Template Reference, "UpdateReplacePolicy attribute", read 2026-11; for another logical id it is the
     # deletion policy
     policy = was.on_removal if has_moved else was.on_replacement
     if policy.startswith("Retain") or was.is_protected:
         rest = "the old one stays in the account, with its data, and is no longer managed"
-        return Found(HazardKind.REPLACED, Consequence.KEPT, f"replaced by an empty table, as {why}; {rest}", _KEEP)
+        return TableHazard(
+            HazardKind.REPLACED, Consequence.KEPT, f"replaced by an empty table, as {why}; {rest}", _KEEP
+        )
     what = f"replaced by an empty table, as {why}: CloudFormation deletes the old one, with its data"
-    return Found(HazardKind.REPLACED, Consequence.DESTROYED, what, _KEEP)
+    return TableHazard(HazardKind.REPLACED, Consequence.DESTROYED, what, _KEEP)
 
 
-def _indexes(was: Deployed, now: Deployed) -> Iterator[Found]:
+def _indexes(was: Deployed, now: Deployed) -> Iterator[TableHazard]:
     """Yield the changes of indexes that need more than one update of the table, or that DynamoDB refuses."""
     # "You can only create or delete one global secondary index in a single stack operation", and "If you do both in the
     # same update [...], the update fails": CloudFormation Template Reference, AWS::DynamoDB::GlobalTable and
@@ -286,12 +290,12 @@ def _indexes(was: Deployed, now: Deployed) -> Iterator[Found]:
         *(f"{name} has other keys or another projection" for name in other),
     ]
     if any(differs is None for _, differs in same) or (created and deleted and any(map(is_open, (*created, *deleted)))):
-        yield Found(HazardKind.INDEXES, Consequence.UNKNOWN, "")
+        yield TableHazard(HazardKind.INDEXES, Consequence.UNKNOWN, "")
     elif other or len(changes) > 1:
         fix = "deploy one of these changes after the other, each when the index before it is ACTIVE or gone"
         if other:
             fix += "; add an index with other keys under another name, and delete the old one later"
-        yield Found(
+        yield TableHazard(
             HazardKind.INDEXES,
             Consequence.REFUSED,
             f"{listed(changes)}: CloudFormation refuses more than one index created or deleted in an update",
@@ -300,7 +304,7 @@ def _indexes(was: Deployed, now: Deployed) -> Iterator[Found]:
     elif created and now.kind == TABLE and was.replicas and not now.is_on_demand:
         # github.com/aws/aws-cdk, issue 19083: UpdateTable adds the index before its writes are scaled; a GlobalTable
         # takes index and scaling in one request (issue 23217); both read 2026-11-29
-        yield Found(
+        yield TableHazard(
             HazardKind.INDEXES,
             Consequence.REFUSED,
             f"{created[0]} is created on a provisioned table with replicas: DynamoDB refuses an index whose writes are "
@@ -310,7 +314,7 @@ def _indexes(was: Deployed, now: Deployed) -> Iterator[Found]:
         )
 
 
-def _owners(was: Deployed, now: Deployed) -> Iterator[Found]:
+def _owners(was: Deployed, now: Deployed) -> Iterator[TableHazard]:
     """Yield the scalable targets that another resource owns than before."""
     changed = changed_owners(was, now)
     if changed is not None:
@@ -319,15 +323,15 @@ def _owners(was: Deployed, now: Deployed) -> Iterator[Found]:
             f"the scalable target of {targets} changes its owner, from {from_} to {to}: CloudFormation refuses the "
             "second owner"
         )
-        yield Found(HazardKind.OWNER_CHANGED, Consequence.REFUSED, what, ". ".join(two_deploys(from_, to)))
+        yield TableHazard(HazardKind.OWNER_CHANGED, Consequence.REFUSED, what, ". ".join(two_deploys(from_, to)))
 
 
-def _replicas(was: Deployed, now: Deployed) -> Iterator[Found]:
+def _replicas(was: Deployed, now: Deployed) -> Iterator[TableHazard]:
     """Yield the replicas that are removed, or that cannot be added or removed in one update."""
     removed = [region for region in was.replicas if region not in now.replicas]
     added = [region for region in now.replicas if region not in was.replicas]
     if removed and added and any(map(is_open, (*removed, *added))):
-        yield Found(HazardKind.REPLICA, Consequence.UNKNOWN, "")
+        yield TableHazard(HazardKind.REPLICA, Consequence.UNKNOWN, "")
         return
     # "An existing replica to be deleted": DynamoDB API Reference, ReplicationGroupUpdate, read 2026-11
     lost = "DynamoDB deletes the table of that region with its items"
@@ -338,7 +342,7 @@ def _replicas(was: Deployed, now: Deployed) -> Iterator[Found]:
         # AWS::DynamoDB::GlobalTable, Replicas, read 2026-11-29
         what = f"the replica of the stack's region, {home[0]}, is removed: CloudFormation refuses that"
         fix = "keep it; to leave the region, import the table into a stack of another region"
-        yield Found(HazardKind.REPLICA, Consequence.REFUSED, what, fix)
+        yield TableHazard(HazardKind.REPLICA, Consequence.REFUSED, what, fix)
         return
     most = _MOST_REPLICAS[now.is_strong]
     if is_global and was.replicas and len(removed) + len(added) > most:
@@ -352,7 +356,7 @@ def _replicas(was: Deployed, now: Deployed) -> Iterator[Found]:
         fix = "deploy one of these changes after the other"
         if removed:
             fix += f"; when a replica is removed, {lost}"
-        yield Found(HazardKind.REPLICA, Consequence.REFUSED, what, fix)
+        yield TableHazard(HazardKind.REPLICA, Consequence.REFUSED, what, fix)
         return
     exchanged = [
         region
@@ -366,18 +370,18 @@ def _replicas(was: Deployed, now: Deployed) -> Iterator[Found]:
         )
         if replica.is_kept:
             what = f"replica {region} {how}: the table of that region stays, and is no longer managed"
-            yield Found(HazardKind.REPLICA, Consequence.KEPT, what)
+            yield TableHazard(HazardKind.REPLICA, Consequence.KEPT, what)
         elif replica.is_protected:
             what = f"replica {region} {how}, with deletion protection on: DynamoDB refuses to delete it"
-            yield Found(
+            yield TableHazard(
                 HazardKind.REPLICA, Consequence.REFUSED, what, "keep the replica, or turn the protection off before"
             )
         else:
             fix = "keep the replica; remove it when nothing reads or writes in that region"
-            yield Found(HazardKind.REPLICA, Consequence.DESTROYED, f"replica {region} {how}: {lost}", fix)
+            yield TableHazard(HazardKind.REPLICA, Consequence.DESTROYED, f"replica {region} {how}: {lost}", fix)
 
 
-def _unscaled_replica(old: ListedTable | None, new: ListedTable) -> Iterator[Found]:
+def _unscaled_replica(old: ListedTable | None, new: ListedTable) -> Iterator[TableHazard]:
     """Yield that a replica is new, or writes are newly without auto scaling, where they need it."""
     # "Table write capacity should either be Pay-Per-Request or AutoScaled", and the same of each index: answers of
     # UpdateTable, recorded 2026-11. "If you use PROVISIONED billing mode, you must provide an auto scaling
@@ -392,15 +396,15 @@ def _unscaled_replica(old: ListedTable | None, new: ListedTable) -> Iterator[Fou
         "provisioned tables"
     )
     fix = "give them WriteCapacityAutoScalingSettings, or set BillingMode to PAY_PER_REQUEST"
-    yield Found(HazardKind.REPLICA, Consequence.REFUSED, what, fix)
+    yield TableHazard(HazardKind.REPLICA, Consequence.REFUSED, what, fix)
 
 
-def _capacity(old: ListedTable, new: ListedTable, was: Deployed, now: Deployed) -> Iterator[Found]:
+def _capacity(old: ListedTable, new: ListedTable, was: Deployed, now: Deployed) -> Iterator[TableHazard]:
     """Yield that a deploy sets live capacity to the template's units, or that a failed one would."""
     changed = [each for each in changed_units(was, now) if each[0] in was.owners]
     if changed:
         until = "; Highwater sets the floors again before the deploy ends" if new.is_managed else ""
-        yield Found(
+        yield TableHazard(
             HazardKind.CAPACITY,
             Consequence.KEPT,
             f"the units in the template change ({units_text(changed)}): CloudFormation sets the live capacity to them, "
@@ -414,7 +418,7 @@ def _capacity(old: ListedTable, new: ListedTable, was: Deployed, now: Deployed) 
             for dimension, name in ((Dimension.READ, "read"), (Dimension.WRITE, "write"))
         ]
         indexes = ", and its indexes likewise" * bool(was.indexes)
-        yield Found(
+        yield TableHazard(
             HazardKind.CAPACITY,
             Consequence.KEPT,
             f"switches to on demand: if this deploy fails, the {label(None)} is rolled back to {' and '.join(units)} "

@@ -8,7 +8,7 @@ from typing import Final
 from highwater.core import Dimension
 from highwater_lab.template.deployed import Deployed, Target
 from highwater_lab.template.document import Dialect
-from highwater_lab.template.guard.hazard import Consequence, Found, HazardKind
+from highwater_lab.template.guard.hazard import Consequence, HazardKind, TableHazard
 from highwater_lab.template.intrinsics import OPEN
 from highwater_lab.template.listed import ListedTable
 from highwater_lab.template.stacks import is_open
@@ -46,7 +46,7 @@ def _fits(text: str, pieces: Sequence[str]) -> bool:
     return at < len(text) - len(pieces[-1])
 
 
-def lowered_marks(was: Deployed, now: Deployed, dialect: Dialect) -> Iterator[Found]:
+def lowered_marks(was: Deployed, now: Deployed, dialect: Dialect) -> Iterator[TableHazard]:
     """Yield the lowered high-water marks that the table itself declares; Highwater's own resource lowers none."""
     # "decreasing WarmThroughput is not supported", ValidationException of UpdateTable (aws-controllers-k8s/
     # dynamodb-controller, docs/api-quirks, measured 2026-10); Amazon DynamoDB Developer Guide, "Warm throughput"
@@ -59,7 +59,7 @@ def lowered_marks(was: Deployed, now: Deployed, dialect: Dialect) -> Iterator[Fo
             if 0 < after < before:
                 lower.append(f"{label(index)} from {before:,} to {after:,} {name}")
     if lower:
-        yield Found(
+        yield TableHazard(
             HazardKind.MARK_LOWERED,
             Consequence.REFUSED,
             f"high-water mark lowered ({listed(lower)}): DynamoDB refuses to lower warm throughput",

@@ -36,7 +36,7 @@ class Consequence(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TableHazard:
     """A hazard of one table.
 
     Attributes:

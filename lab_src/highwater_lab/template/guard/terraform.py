@@ -20,7 +20,7 @@ from highwater_lab.template.guard.comparison import (
     units_text,
     unscaled,
 )
-from highwater_lab.template.guard.hazard import Consequence, Found, HazardKind
+from highwater_lab.template.guard.hazard import Consequence, HazardKind, TableHazard
 from highwater_lab.template.listed import ListedTable
 from highwater_lab.template.matching import is_moved
 from highwater_lab.template.replacements import NAME, REPLACED_FOR
@@ -30,7 +30,7 @@ _REMOVED_BLOCK: Final = "give it a removed block with destroy = false"
 _STAYS: Final = "it stays in the account, with its data, and is only no longer managed"
 
 
-class Plan:
+class PlannedChanges:
     """The plan or plans of a change."""
 
     def __init__(self, plans: Sequence[Mapping[str, Planned]], after: Sequence[ListedTable]) -> None:
@@ -55,7 +55,7 @@ class Plan:
         return None
 
 
-def of_terraform(old: ListedTable | None, new: ListedTable | None, plan: Plan) -> Iterator[Found]:
+def of_terraform(old: ListedTable | None, new: ListedTable | None, plan: PlannedChanges) -> Iterator[TableHazard]:
     """Yield the hazards of one table, which a plan or state before and after has; `None` where it has not."""
     if new is None:
         if old is not None and old.logical_id is not None:
@@ -73,14 +73,14 @@ def of_terraform(old: ListedTable | None, new: ListedTable | None, plan: Plan) -
     yield from _added_replicas(old, new)
 
 
-def _removed(old: ListedTable, plan: Plan) -> Iterator[Found]:
+def _removed(old: ListedTable, plan: PlannedChanges) -> Iterator[TableHazard]:
     planned, created = plan.of(str(old.logical_id), old.deployed.planned), plan.created(old)
     if planned is not None and "forget" in planned.actions:
         if created is None:
             what = f"removed from the state: {_STAYS}"
-            yield Found(HazardKind.REMOVED, Consequence.KEPT, what)
+            yield TableHazard(HazardKind.REMOVED, Consequence.KEPT, what)
         else:
-            yield Found(
+            yield TableHazard(
                 HazardKind.REMOVED,
                 Consequence.REFUSED,
                 f"removed from the state, and created at {created.logical_id}: a table {old.physical} exists, and AWS "
@@ -99,14 +99,14 @@ def _removed(old: ListedTable, plan: Plan) -> Iterator[Found]:
         # Amazon DynamoDB Developer Guide, "Using deletion protection", read 2026-11
         what = "removed, with deletion protection on: DynamoDB refuses to delete it, and the apply fails"
         lose = f"{keep}; to lose it, turn the protection off before"
-        yield Found(HazardKind.REMOVED, Consequence.REFUSED, what, lose)
+        yield TableHazard(HazardKind.REMOVED, Consequence.REFUSED, what, lose)
         return
     if planned is None:
         what += ", or only forgets it, which two states do not tell apart"
-    yield Found(HazardKind.REMOVED, Consequence.DESTROYED, what, keep)
+    yield TableHazard(HazardKind.REMOVED, Consequence.DESTROYED, what, keep)
 
 
-def _lost(old: ListedTable, new: ListedTable) -> Found | None:
+def _lost(old: ListedTable, new: ListedTable) -> TableHazard | None:
     """Return how a table is replaced, or cannot be because its name is taken; `None` if it stays."""
     was, planned = old.deployed, new.deployed.planned
     if planned is None:
@@ -123,21 +123,21 @@ def _lost(old: ListedTable, new: ListedTable) -> Found | None:
     if "forget" in planned.actions:
         if is_taken:
             what += f": Terraform forgets the old one, and AWS refuses a second table {new.physical}"
-            return Found(HazardKind.REPLACED, Consequence.REFUSED, what, fix)
+            return TableHazard(HazardKind.REPLACED, Consequence.REFUSED, what, fix)
         what += ": Terraform forgets the old one; it stays in the account, with its data, and is no longer managed"
-        return Found(HazardKind.REPLACED, Consequence.KEPT, what, fix)
+        return TableHazard(HazardKind.REPLACED, Consequence.KEPT, what, fix)
     if was.is_protected:
         what += ": DynamoDB refuses to delete the old one, whose deletion protection is on"
-        return Found(HazardKind.REPLACED, Consequence.REFUSED, what, fix)
+        return TableHazard(HazardKind.REPLACED, Consequence.REFUSED, what, fix)
     if planned.actions[0] == "create" and is_taken:
         what += f": Terraform creates before it deletes here, and a table {new.physical} exists"
-        return Found(HazardKind.REPLACED, Consequence.REFUSED, what, fix)
-    return Found(
+        return TableHazard(HazardKind.REPLACED, Consequence.REFUSED, what, fix)
+    return TableHazard(
         HazardKind.REPLACED, Consequence.DESTROYED, f"{what}: Terraform deletes the old one, with its data", fix
     )
 
 
-def _between_states(old: ListedTable, new: ListedTable) -> Found | None:
+def _between_states(old: ListedTable, new: ListedTable) -> TableHazard | None:
     """Return the hazard of a table in two states, or in plans without changes, which have no actions."""
     was, now = old.deployed, new.deployed
     if is_moved(old, new):
@@ -146,7 +146,7 @@ def _between_states(old: ListedTable, new: ListedTable) -> Found | None:
             "not say"
         )
         fix = "compare with a plan: terraform show -json of the plan, with --against prior"
-        return Found(HazardKind.UNKNOWN, Consequence.UNKNOWN, what, fix)
+        return TableHazard(HazardKind.UNKNOWN, Consequence.UNKNOWN, what, fix)
     names = (was.fixed.get(NAME, ""), now.fixed.get(NAME, ""))
     # a state has its keys, and a plan those that are known before it is applied
     shared = was.fixed.keys() & now.fixed.keys() - {NAME}
@@ -159,13 +159,13 @@ def _between_states(old: ListedTable, new: ListedTable) -> Found | None:
     what = f"replaced by an empty table ({', and '.join(reasons)})"
     if was.is_protected:
         what += ": DynamoDB refuses to delete the old one, whose deletion protection is on"
-        return Found(HazardKind.REPLACED, Consequence.REFUSED, what, _KEEP)
-    return Found(
+        return TableHazard(HazardKind.REPLACED, Consequence.REFUSED, what, _KEEP)
+    return TableHazard(
         HazardKind.REPLACED, Consequence.DESTROYED, f"{what}: Terraform deletes the old one, with its data", _KEEP
     )
 
 
-def _indexes(was: Deployed, now: Deployed, plan: Plan) -> Iterator[Found]:
+def _indexes(was: Deployed, now: Deployed, plan: PlannedChanges) -> Iterator[TableHazard]:
     """Yield the indexes that Terraform deletes and builds again under their names."""
     # The provider's update of a table deletes an index whose keys or projection differ, and creates it again
     # (updateDiffGSI in internal/service/dynamodb/table.go); `replace_paths` has no index
@@ -184,7 +184,7 @@ def _indexes(was: Deployed, now: Deployed, plan: Plan) -> Iterator[Found]:
             rebuilt.append(name)
     if rebuilt:
         noun, them = ("index", "it") if len(rebuilt) == 1 else ("indexes", "them")
-        yield Found(
+        yield TableHazard(
             HazardKind.INDEXES,
             Consequence.INTERRUPTED,
             f"{noun} {listed(rebuilt)}: Terraform deletes {them} and builds {them} again with other keys or another "
@@ -193,7 +193,7 @@ def _indexes(was: Deployed, now: Deployed, plan: Plan) -> Iterator[Found]:
         )
 
 
-def _owners(was: Deployed, now: Deployed) -> Iterator[Found]:
+def _owners(was: Deployed, now: Deployed) -> Iterator[TableHazard]:
     """Yield the scalable targets that another resource owns than before."""
     changed = changed_owners(was, now)
     if changed is not None:
@@ -205,10 +205,10 @@ def _owners(was: Deployed, now: Deployed) -> Iterator[Found]:
             "and Terraform deletes it with the old address"
         )
         fix = "add a moved block, so that it stays registered"
-        yield Found(HazardKind.OWNER_CHANGED, Consequence.DESTROYED, what, fix)
+        yield TableHazard(HazardKind.OWNER_CHANGED, Consequence.DESTROYED, what, fix)
 
 
-def _removed_replicas(was: Deployed, now: Deployed, plan: Plan) -> Iterator[Found]:
+def _removed_replicas(was: Deployed, now: Deployed, plan: PlannedChanges) -> Iterator[TableHazard]:
     """Yield the replicas that the plan deletes: blocks of the table, and resources of their own."""
     # "An existing replica to be deleted": DynamoDB API Reference, ReplicationGroupUpdate, read 2026-11
     lost = "DynamoDB deletes the table of that region with its items"
@@ -218,13 +218,15 @@ def _removed_replicas(was: Deployed, now: Deployed, plan: Plan) -> Iterator[Foun
             continue
         what = f"replica {region} {how}"
         if how.startswith("is removed from the state"):
-            yield Found(HazardKind.REPLICA, Consequence.KEPT, f"{what}: {_STAYS}")
+            yield TableHazard(HazardKind.REPLICA, Consequence.KEPT, f"{what}: {_STAYS}")
         elif replica.is_protected:
             what += ", with deletion protection on: DynamoDB refuses to delete it"
-            yield Found(HazardKind.REPLICA, Consequence.REFUSED, what, "keep it, or turn the protection off before")
+            yield TableHazard(
+                HazardKind.REPLICA, Consequence.REFUSED, what, "keep it, or turn the protection off before"
+            )
         else:
             fix = "keep the replica; remove it when nothing reads or writes in that region"
-            yield Found(HazardKind.REPLICA, Consequence.DESTROYED, f"{what}: {lost}", fix)
+            yield TableHazard(HazardKind.REPLICA, Consequence.DESTROYED, f"{what}: {lost}", fix)
 
 
 def _is_home(region: str, table: Deployed) -> bool:
@@ -232,7 +234,7 @@ def _is_home(region: str, table: Deployed) -> bool:
     return region in (table.region, "${AWS::Region}")
 
 
-def _removal(region: str, replica: Replica, now: Deployed, plan: Plan) -> str:
+def _removal(region: str, replica: Replica, now: Deployed, plan: PlannedChanges) -> str:
     """Return how a replica is removed; empty if it stays."""
     other = now.replicas.get(region)
     if not replica.source:
@@ -251,7 +253,7 @@ def _removal(region: str, replica: Replica, now: Deployed, plan: Plan) -> str:
     return "is removed from the state" if "forget" in planned.actions else ""
 
 
-def _added_replicas(old: ListedTable | None, new: ListedTable) -> Iterator[Found]:
+def _added_replicas(old: ListedTable | None, new: ListedTable) -> Iterator[TableHazard]:
     """Yield that a replica is new where the writes of a provisioned table are not auto scaled before it."""
     replicas = {region for region in new.deployed.replicas if not _is_home(region, new.deployed)}
     before = set() if old is None else old.deployed.replicas.keys()
@@ -267,7 +269,7 @@ def _added_replicas(old: ListedTable | None, new: ListedTable) -> Iterator[Found
             number = len(new.deployed.replicas)
             what = f"{number} replicas, and the writes of {listed(parts)} are not auto scaled, {refused}"
             fix = f"give them an aws_appautoscaling_target with a target tracking policy before the replica, {mode}"
-            yield Found(HazardKind.REPLICA, Consequence.REFUSED, what, fix)
+            yield TableHazard(HazardKind.REPLICA, Consequence.REFUSED, what, fix)
         return
     # blocks are part of the table, which comes before its targets (github.com/terraform-aws-modules/
     # terraform-aws-dynamodb-table, issue 109, read 2026-11-29)
@@ -275,7 +277,7 @@ def _added_replicas(old: ListedTable | None, new: ListedTable) -> Iterator[Found
     late = _all_parts(new) if old is None else [each for each in unscaled(old) if each in _all_parts(new)]
     if added and late and not (new.setup is None or new.setup.is_on_demand):
         what = f"replica {listed(added)} is added by the apply that adds auto scaling of the writes of {listed(late)}"
-        yield Found(
+        yield TableHazard(
             HazardKind.REPLICA,
             Consequence.REFUSED,
             f"{what}: the table comes first, and DynamoDB refuses a replica of a provisioned table whose writes are "
@@ -288,9 +290,9 @@ def _all_parts(table: ListedTable) -> list[str]:
     return [] if table.setup is None else [each.label for each in table.setup.resources]
 
 
-def _units(was: Deployed, now: Deployed) -> Iterator[Found]:
+def _units(was: Deployed, now: Deployed) -> Iterator[TableHazard]:
     """Yield that an apply sets scaled capacity to the plan's units."""
-    if now.planned is not None and "update" not in now.planned.actions:
+    if now.planned is None or "update" not in now.planned.actions:
         return
     changed = changed_units(was, now)
     if not changed:
@@ -302,4 +304,4 @@ def _units(was: Deployed, now: Deployed) -> Iterator[Found]:
         f"{f': {effect}' if is_lower else ', whatever auto scaling has made of it'}"
     )
     fix = "ignore changes of read_capacity and write_capacity (lifecycle, ignore_changes)"
-    yield Found(HazardKind.CAPACITY, Consequence.INTERRUPTED if is_lower else Consequence.KEPT, what, fix)
+    yield TableHazard(HazardKind.CAPACITY, Consequence.INTERRUPTED if is_lower else Consequence.KEPT, what, fix)
