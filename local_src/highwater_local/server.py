@@ -59,7 +59,7 @@ from highwater_local.timeline import Agenda, Timeline
 _NO_OBJECT = {"__type": "SerializationException", "message": "the request is no JSON object"}
 # BatchWriteItem's 16 MB are the largest request (Amazon DynamoDB API Reference, read 2026-11), written as text
 _MOST_BODY_BYTES = 2**25
-# Files are removed so often at most, as deploys and functions may write some meanwhile
+# Attempts to remove all files, as deploys and functions may write some meanwhile
 _REMOVALS = 20
 _CLOCKED_PREFIXES = (AUTOSCALING_PREFIX, "DynamoDB_")
 # returns the answer to a request, mostly its rejection, `None` for a request that the service is to answer
@@ -281,13 +281,13 @@ def _log_by(clock: CloudClock) -> None:
 def _end_with_caller(lifeline: int, scratch: Path | None) -> None:
     """Kill this process when *lifeline*, a pipe that only the caller can write to, breaks; not after it wrote a byte.
 
-    Runs in a thread, and waits for nothing: a deploy that is under way may wait for a driven clock, which nothing moves
-    any more. The processes of functions, which are in this process group, are killed too.
+    Runs in a thread, and waits for nothing: a deploy may be waiting for a driven clock, which no client moves any more.
+    The processes of functions, which are in this process group, are killed too.
     """
     if os.read(lifeline, 1):
         return
     for _ in range(_REMOVALS):
-        # the caller, which would remove it, was killed
+        # the caller, which would remove the folder, was killed
         if scratch is None or not scratch.exists():
             break
         shutil.rmtree(scratch, ignore_errors=True)

@@ -261,7 +261,7 @@ def test_checkpoint_is_one_process_s(tmp_path: Path) -> None:
     ],
     ids=["NUL", "empty"],
 )
-def test_path_that_no_checkpoint_can_have_is_told(
+def test_path_that_no_checkpoint_can_have_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, why: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -172,7 +172,7 @@ _START = {"job": "x", "coordinator": None, "workers": 7, "start": {"bucket": "ex
         pytest.param(_START, "TypeError: start_load() ", id="table"),
     ],
 )
-def test_event_of_another_form_is_told(event: Any, why: str) -> None:
+def test_event_of_another_form_is_one_error(event: Any, why: str) -> None:
     got = re.escape(f"PacedLoad: got {str(event)[:120]} ({why}")
     allowed = re.escape(
         "), allowed: an event with job and coordinator, and at first with start, workers and input; have its state "

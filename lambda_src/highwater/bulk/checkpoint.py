@@ -74,7 +74,7 @@ def write_checkpoint(path: Path, kind: str, document: Mapping[str, Any]) -> None
 
 
 def _failure(path: Path, what: str, error: OSError | ValueError) -> PacedWorkError:
-    # Python itself refuses some paths, such as one with a NUL, by a ValueError
+    # Python itself rejects some paths by a ValueError, such as one with a NUL
     why = getattr(error, "strerror", None) or error
     return PacedWorkError(f"checkpoint {path}: cannot be {what}: {why}")
 
@@ -88,7 +88,7 @@ def held(path: Path | None) -> Iterator[None]:
     if path is None or fcntl is None:
         yield
         return
-    # an empty path has no name either; reading it then tells that it is a folder
+    # an empty path has no name: the read reports that it is a folder
     beside = path.parent / f"{path.name}{_LOCK}"
     file = _lock(path, beside)
     try:

@@ -21,9 +21,9 @@ _MAXIMUM: Final = "OnDemandThroughput"
 _MEMBERS: Final = ("MaxReadRequestUnits", "MaxWriteRequestUnits")
 _INVALID: Final = "One or more parameter values were invalid: "
 _WITHOUT_UNITS: Final = f"{_INVALID}ProvisionedThroughput must be specified when BillingMode is PROVISIONED"
-# of a request that names this mode: awslabs/amazon-kinesis-client#1357, 2024-07-02; of an ImportTable: a test of
-# getmoto/moto that passes on AWS (tests/test_dynamodb/test_dynamodb_import_table.py); both read 2026-11. That one which
-# names no mode has the same text is taken from mhart/dynalite.
+# For a request that names the mode: awslabs/amazon-kinesis-client#1357, 2024-07-02, and for an ImportTable a test of
+# getmoto/moto that passes on AWS (tests/test_dynamodb/test_dynamodb_import_table.py). For one without a mode:
+# mhart/dynalite. All read 2026-11.
 _CREATED_WITHOUT_UNITS: Final = (
     f"{_INVALID}ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED"
 )
