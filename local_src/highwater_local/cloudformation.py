@@ -65,9 +65,7 @@ def align_index_throughput(before: Document, after: Document) -> dict[str, Docum
 
 
 def index_changes(before: Document, after: Document) -> int:
-    """Return how many indexes a table gets and loses; 0 if it is replaced, as a new table has all its indexes."""
-    if any(before.get(name) != after.get(name) for name in ("TableName", "KeySchema", "LocalSecondaryIndexes")):
-        return 0
+    """Return how many indexes a table gets and loses."""
     old, new = ({index["IndexName"] for index in each.get("GlobalSecondaryIndexes") or []} for each in (before, after))
     return len(old ^ new)
 
@@ -294,7 +292,11 @@ class Provisioners:
     ) -> Created:
         if index_changes(old, new) > 1:
             raise ResourceRefusedError(_ONE_INDEX)
-        before, after = (without_service_tags(indexed(kind, copy.deepcopy(each))) for each in (old, new))
+        # The engine itself replaces tables, so the name stays here. Without a name MiniStack derives another one for a
+        # global table, and replaces it.
+        before, after = (
+            without_service_tags(indexed(kind, copy.deepcopy(each))) | {"TableName": physical_id} for each in (old, new)
+        )
         self._check_removed_index(physical_id, before, after, *rest)
         is_switch = old.get("BillingMode") == "PAY_PER_REQUEST" != new.get("BillingMode")
         if kind == ministack.GLOBAL_TABLE:

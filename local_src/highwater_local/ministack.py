@@ -348,7 +348,7 @@ _clocks: Final = tuple(
 _handlers: Final = Handlers(
     "services.cloudformation.provisioners", "_RESOURCE_HANDLERS", (TABLE, GLOBAL_TABLE, ALARM), ("create", "update")
 )
-_replacing: Final = Value("services.cloudformation.provisioners", "_REPLACING_PROPERTIES", "update")
+_replacing: Final = Value("services.cloudformation.provisioners", "_REPLACING_PROPERTIES", "get")
 _custom_names: Final = Value("services.cloudformation.provisioners", "_CUSTOM_NAME_REPLACEMENT", "items")
 
 
@@ -496,18 +496,13 @@ def add_resource_type(kind: str, handlers: Mapping[str, Callable[..., Any]], rep
 
 
 def replace_tables_on(properties: tuple[str, ...]) -> None:
-    """Make the CloudFormation engine replace a table, under another name, if one of *properties* changes.
+    """Make the CloudFormation engine replace a table, under another name, if one of *properties* or its name changes.
 
-    A table that is named in the template cannot be replaced: the update is rejected.
+    A table that is named in the template cannot be replaced under that name: the update is rejected.
     """
-    _replacing.now[TABLE] = (*_replacing.now[TABLE], *properties)
-    named = _custom_names.now[TABLE]
-    own = named["requires_replacement"]
-
-    def requires_replacement(old: Document, new: Document) -> bool:
-        return bool(own(old, new)) or any(old.get(name) != new.get(name) for name in properties)
-
-    named["requires_replacement"] = requires_replacement
+    for kind in (TABLE, GLOBAL_TABLE):
+        _replacing.now[kind] = (*_replacing.now.get(kind, ("TableName",)), *properties)
+    _custom_names.now[GLOBAL_TABLE] = {"name": "TableName"}
 
 
 def wrap_resource_handler(kind: str, action: str, wrapper: Callable[..., Any]) -> None:

@@ -16,6 +16,7 @@ import shutil
 import signal
 import socket
 import sys
+import threading
 import time
 import zlib
 from collections.abc import Callable
@@ -58,6 +59,8 @@ from highwater_local.timeline import Agenda, Timeline
 _NO_OBJECT = {"__type": "SerializationException", "message": "the request is no JSON object"}
 # BatchWriteItem's 16 MB are the largest request (Amazon DynamoDB API Reference, read 2026-11), written as text
 _MOST_BODY_BYTES = 2**25
+# Attempts to remove all files, as deploys and functions may write some meanwhile
+_REMOVALS = 20
 _CLOCKED_PREFIXES = (AUTOSCALING_PREFIX, "DynamoDB_")
 # returns the answer to a request, mostly its rejection, `None` for a request that the service is to answer
 Check = Callable[[CheckedRequest], ministack.Answer | None]
@@ -275,29 +278,24 @@ def _log_by(clock: CloudClock) -> None:
     logging.getLogger("highwater_local").setLevel(logging.WARNING)
 
 
-def _end_with_caller(lifeline: int, loop: asyncio.AbstractEventLoop) -> asyncio.Event:
-    """End the server when *lifeline*, a pipe that only the caller can write to, breaks; not after it wrote a byte.
+def _end_with_caller(lifeline: int, scratch: Path | None) -> None:
+    """Kill this process when *lifeline*, a pipe that only the caller can write to, breaks; not after it wrote a byte.
 
-    Returns an event that is set when the pipe breaks.
+    Runs in a thread, and waits for nothing: a deploy may be waiting for a driven clock, which no client moves any more.
+    The processes of functions, which are in this process group, are killed too.
     """
-    is_broken = asyncio.Event()
-
-    def watch() -> None:
-        loop.remove_reader(lifeline)
-        if os.read(lifeline, 1) == b"":
-            is_broken.set()
-            # also ends the processes of functions, which are in this process group
-            os.killpg(os.getpgrp(), signal.SIGTERM)
-
-    loop.add_reader(lifeline, watch)
-    return is_broken
+    if os.read(lifeline, 1):
+        return
+    for _ in range(_REMOVALS):
+        # the caller, which would remove the folder, was killed
+        if scratch is None or not scratch.exists():
+            break
+        shutil.rmtree(scratch, ignore_errors=True)
+    os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
-async def serve(aws: LocalAws, given: argparse.Namespace) -> bool:
-    """Serve on the given sockets until a signal ends the server; web pages of the given origins may call the cloud.
-
-    Returns whether the server ended because its caller did.
-    """
+async def serve(aws: LocalAws, given: argparse.Namespace) -> None:
+    """Serve on the given sockets until a signal ends the server; web pages of the given origins may call the cloud."""
     import uvicorn
 
     config = uvicorn.Config(
@@ -320,7 +318,6 @@ async def serve(aws: LocalAws, given: argparse.Namespace) -> bool:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, setattr, server, "should_exit", True)
-    has_lost_caller = _end_with_caller(given.lifeline, loop)
     aws.timeline.run_in(loop)
     moves = aws.timeline.drive() if aws.clock.is_driven else aws.agenda.follow_clock()
     background = [loop.create_task(moves)]
@@ -330,7 +327,6 @@ async def serve(aws: LocalAws, given: argparse.Namespace) -> bool:
     finally:
         for task in background:
             task.cancel()
-    return has_lost_caller.is_set()
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -376,9 +372,8 @@ def main(arguments: list[str] | None = None) -> int:
     modes = {"is_strict": given.strict, "is_express": given.express, "is_fresh_account": given.fresh_account}
     aws = LocalAws(given.port, clock, has_instant_updates=given.instant_updates, **modes)
     _log_by(aws.clock)
-    if asyncio.run(serve(aws, given)) and given.scratch is not None:
-        # the caller, which would remove it, was killed
-        shutil.rmtree(given.scratch, ignore_errors=True)
+    threading.Thread(target=_end_with_caller, args=(given.lifeline, given.scratch), daemon=True).start()
+    asyncio.run(serve(aws, given))
     # worker threads of finished Lambdas must not keep the process alive
     sys.stdout.flush()
     os._exit(0)

@@ -305,10 +305,14 @@ def test_checkpoint_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(PacedWorkError) as none:
         next(scan(MemoryTable(items(3)), checkpoint=place))
     assert str(none.value) == f"checkpoint {place}: is no checkpoint of a scan; give another file"
-    elsewhere = tmp_path / "missing" / "checkpoint"
-    with pytest.raises(PacedWorkError) as unwritten:
-        next(scan(MemoryTable(items(3)), checkpoint=elsewhere))
-    assert str(unwritten.value) == f"checkpoint {elsewhere}: cannot be written: No such file or directory"
+    elsewhere, nowhere = tmp_path / "missing" / "checkpoint", tmp_path / "orders\0.checkpoint"
+    for path, why in (
+        (elsewhere, "cannot be written: No such file or directory"),
+        (nowhere, "cannot be read: embedded null byte"),
+    ):
+        with pytest.raises(PacedWorkError) as told:
+            next(scan(MemoryTable(items(3)), checkpoint=path))
+        assert str(told.value) == f"checkpoint {path}: {why}"
 
 
 def test_checkpoint_is_one_process_s(tmp_path: Path) -> None:

@@ -252,6 +252,24 @@ def test_checkpoint_is_one_process_s(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        # how Python names the character differs by version
+        ("orders\0.checkpoint", "orders\0.checkpoint: cannot be written: .*embedded null .*"),
+        ("", r"\.: cannot be read: Is a directory"),
+    ],
+    ids=["NUL", "empty"],
+)
+def test_path_that_no_checkpoint_can_have_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, why: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PacedWorkError, match=f"^checkpoint {why}$"):
+        write(MemoryWrites(), puts(5), checkpoint=path)
+    assert list(tmp_path.iterdir()) == []
+
+
 WHOLE: dict[str, Any] = {
     **{"format": 1, "kind": "writes", "table": "eu-central-1 orders"},
     **{"table_id": None, "done": 0, "actions": "0f"},

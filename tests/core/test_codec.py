@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from highwater.core import Dimension
@@ -100,3 +101,12 @@ def test_document_that_is_not_as_it_was_written_is_an_error(change: dict[str, An
     with pytest.raises(type(error)) as found:
         CODEC.read(DOCUMENT | change)
     assert str(found.value) == str(error)
+
+
+@given(st.sampled_from(["lead_minutes", "cooldown_seconds", "units"]), st.integers() | st.floats())
+@example("lead_minutes", 10**30)
+@example("cooldown_seconds", 1e300)
+@example("units", float("inf"))
+def test_number_that_a_value_cannot_have_is_one_of_the_documented_errors(member: str, number: float) -> None:
+    with suppress(AttributeError, LookupError, TypeError, ValueError):
+        CODEC.read(DOCUMENT | {member: number, "parts": [{"for": "read", member: number}]})

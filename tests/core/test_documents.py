@@ -30,9 +30,11 @@ def test_what_json_writes_is_read(value: object) -> None:
 @example('{"a":' * 100_000, True)
 @example("-" + "9" * 5_000, False)
 @example(f"-{HUGE}", True)
-def test_nothing_but_one_error_comes_out(text: str | bytes, has_decimals: bool) -> None:
+@example('{"max": [1e999]}', False)
+@example("-1E+400", False)
+def test_nothing_but_one_error_comes_out_and_all_numbers_are_finite(text: str | bytes, has_decimals: bool) -> None:
     with suppress(DocumentError):
-        read_document(text, has_decimals=has_decimals)
+        json.dumps(read_document(text, has_decimals=has_decimals), allow_nan=False, default=str)
 
 
 @pytest.mark.parametrize(
@@ -66,3 +68,10 @@ def test_fractions_keep_their_digits_if_they_are_to() -> None:
     text = "[0.1234567890123456789012345678901234567, 5]"
     assert read_document(text, has_decimals=True) == [Decimal("0.1234567890123456789012345678901234567"), 5]
     assert read_document(text) == [0.12345678901234568, 5]
+
+
+def test_number_above_those_of_floats_is_read_as_a_decimal_only() -> None:
+    assert read_document("[1e999]", has_decimals=True) == [Decimal("1e999")]
+    with pytest.raises(DocumentError) as refused:
+        read_document("[1e999]")
+    assert (refused.value.problem, str(refused.value)) == ("number", "has a number that cannot be read: 1e999")

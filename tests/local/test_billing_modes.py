@@ -102,6 +102,17 @@ def test_provisioned_without_units_is_rejected_whatever_the_mode(world: World) -
             world.update(table, {None: {"BillingMode": "PROVISIONED"}})
 
 
+@pytest.mark.parametrize("mode", [{}, {"BillingMode": "PROVISIONED"}], ids=["no-mode", "provisioned"])
+def test_new_table_without_units_is_rejected_with_another_text(world: World, mode: dict[str, Any]) -> None:
+    """As users report it: awslabs/amazon-kinesis-client#1357."""
+    text = (
+        "One or more parameter values were invalid: ReadCapacityUnits and WriteCapacityUnits must both be specified "
+        "when BillingMode is PROVISIONED"
+    )
+    with refused("ValidationException", text):
+        world.table(40, 41, ProvisionedThroughput=None, **mode)
+
+
 def test_switch_to_on_demand_is_a_decrease_of_each_index_and_none_of_the_table(world: World) -> None:
     """Recorded: radkawar/stackd 9dc356f, dynamodb/decrease_limits: a fifth decrease of an index."""
     world.start_a_day()

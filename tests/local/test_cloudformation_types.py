@@ -478,40 +478,6 @@ def test_table_with_lower_warm_throughput_in_the_template_fails_and_rolls_back(w
     assert world.warm(table) == (400, 410)
 
 
-def _keyed(key: str, name: str | None = None, **more: Any) -> Resources:
-    table = _table("unused") | more
-    table["Properties"] |= keyed(key)
-    del table["Properties"]["TableName"]
-    return table if name is None else table | {"Properties": table["Properties"] | {"TableName": name}}
-
-
-@pytest.mark.parametrize("is_retained", [False, True])
-def test_table_with_another_key_is_replaced_under_another_name(world: World, stack: Stack, is_retained: bool) -> None:
-    stack.create(Table=_keyed("id"))
-    old = stack.physical_id("Table")
-    more = {"UpdateReplacePolicy": "Retain"} if is_retained else {}
-    assert stack.update(Table=_keyed("pk", **more)) == "UPDATE_COMPLETE"
-    new = stack.physical_id("Table")
-    assert new != old
-    assert world.dynamodb.describe_table(TableName=new)["Table"]["KeySchema"][0]["AttributeName"] == "pk"
-    assert [name in world.dynamodb.list_tables()["TableNames"] for name in (old, new)] == [is_retained, True]
-    # from then on it is changed in place
-    changed = _keyed("pk", **more)
-    changed["Properties"]["ProvisionedThroughput"]["ReadCapacityUnits"] = 53
-    assert stack.update(Table=changed) == "UPDATE_COMPLETE"
-    assert (stack.physical_id("Table"), world.capacity(new)) == (new, (53, 41))
-    stack.delete()
-    world.dynamodb.delete_table(TableName=old) if is_retained else None
-
-
-def test_table_that_the_template_names_is_not_replaced(world: World, stack: Stack) -> None:
-    table = unique("table")
-    stack.create(Table=_keyed("id", table))
-    assert stack.update(Table=_keyed("pk", table)) == "UPDATE_ROLLBACK_COMPLETE"
-    assert "CloudFormation cannot update a stack when a custom-named resource requires replacing" in stack.reasons()
-    assert world.dynamodb.describe_table(TableName=table)["Table"]["KeySchema"][0]["AttributeName"] == "id"
-
-
 def test_stack_with_table_target_and_action_runs_the_action(world: World, stack: Stack) -> None:
     table = unique("table")
     at = world.now().replace(second=0) + 8 * MINUTE

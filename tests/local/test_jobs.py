@@ -341,7 +341,8 @@ NO_COORDINATOR = (
         ),
         (
             lambda session: highwater.jobs.worker_handler(print, session=session)({"Records": []}, None),
-            "worker_handler: got an event without job: {'Records': []}; have a PacedScan call it",
+            "worker_handler: got {'Records': []} (KeyError: 'job'), allowed: an event with job and coordinator, and at "
+            "first with start and workers; have a PacedScan call it",
         ),
         (
             lambda session: highwater.jobs.worker_handler(print, session=session)(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import boto3
@@ -151,6 +152,31 @@ def test_state_machine_is_told_what_the_input_lacks() -> None:
     elsewhere = {"detail": {"bucket": {"name": "other"}, "object": {"key": "a"}}}
     with told(highwater.jobs.JobError, f"job x: input: got {elsewhere}, {allowed}"):
         handler({**event, "input": elsewhere}, None)
-    text = "PacedLoad: got an event without job: {'Records': []}; have its state machine call it"
-    with told(highwater.jobs.JobError, text):
-        handler({"Records": []}, None)
+
+
+_START = {"job": "x", "coordinator": None, "workers": 7, "start": {"bucket": "exports"}, "input": {"key": "a"}}
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        pytest.param({"Records": []}, "KeyError: 'job'", id="job"),
+        pytest.param({"job": "x"}, "KeyError: 'coordinator'", id="coordinator"),
+        pytest.param({"job": "x", "coordinator": None, "start": {}}, "KeyError: 'workers'", id="workers"),
+        pytest.param(_START | {"start": {}}, "KeyError: 'bucket'", id="bucket"),
+        # the rest of these is Python's own text
+        pytest.param(None, "TypeError: ", id="no-mapping"),
+        pytest.param(_START | {"workers": "7"}, "TypeError: ", id="workers-text"),
+        pytest.param(_START | {"start": None}, "TypeError: ", id="start-none"),
+        pytest.param(_START | {"start": "exports"}, "ValueError: ", id="start-text"),
+        pytest.param(_START, "TypeError: start_load() ", id="table"),
+    ],
+)
+def test_event_of_another_form_is_one_error(event: Any, why: str) -> None:
+    got = re.escape(f"PacedLoad: got {str(event)[:120]} ({why}")
+    allowed = re.escape(
+        "), allowed: an event with job and coordinator, and at first with start, workers and input; have its state "
+        "machine call it"
+    )
+    with pytest.raises(highwater.jobs.JobError, match=f"^{got}.*{allowed}$"):
+        handler(event, None)

@@ -262,60 +262,69 @@ def _fill(world: World, count: int) -> str:
     return resource
 
 
-_LISTS = [
-    "describe_scalable_targets",
-    "describe_scheduled_actions",
-    "describe_scaling_policies",
-    "describe_scaling_activities",
-]
+_TARGETS, _ACTIONS, _POLICIES = "describe_scalable_targets", "describe_scheduled_actions", "describe_scaling_policies"
+_MEMBERS = {_TARGETS: "ScalableTargets", _ACTIONS: "ScheduledActions", _POLICIES: "ScalingPolicies"}
+_LISTS = [*_MEMBERS, "describe_scaling_activities"]
 
 
-@pytest.mark.parametrize(
-    ("operation", "member", "name"),
-    [
-        pytest.param("describe_scheduled_actions", "ScheduledActions", "ScheduledActionName", id="actions"),
-        pytest.param("describe_scaling_activities", "ScalingActivities", "ActivityId", id="activities"),
-    ],
-)
-def test_list_in_pages_is_complete_and_without_repeats(world: World, operation: str, member: str, name: str) -> None:
-    resource = _fill(world, 7)
-    asked = {"ServiceNamespace": "dynamodb", "ResourceId": resource}
-    whole = [one[name] for one in getattr(world.autoscaling, operation)(**asked)[member]]
+def test_activities_in_pages_are_complete_and_without_repeats(world: World) -> None:
+    asked = {"ServiceNamespace": "dynamodb", "ResourceId": _fill(world, 7)}
+    whole = [each["ActivityId"] for each in world.activities(asked["ResourceId"])]
     assert len(whole) == 7
-    pages = world.autoscaling.get_paginator(operation).paginate(**asked, PaginationConfig={"PageSize": 3})
-    found = [[one[name] for one in page[member]] for page in pages]
+    pages = world.autoscaling.get_paginator("describe_scaling_activities").paginate(
+        **asked, PaginationConfig={"PageSize": 3}
+    )
+    found = [[each["ActivityId"] for each in page["ScalingActivities"]] for page in pages]
     assert found == [whole[:3], whole[3:6], whole[6:]]
 
 
-@pytest.mark.parametrize(
-    ("operation", "member"),
-    [
-        pytest.param("describe_scalable_targets", "ScalableTargets", id="targets"),
-        pytest.param("describe_scaling_policies", "ScalingPolicies", id="policies"),
-    ],
-)
-def test_list_of_several_tables_in_pages_is_complete_and_without_repeats(
-    world: World, operation: str, member: str
-) -> None:
-    resources = [world.resource() for _ in range(5)]
-    for resource in resources:
-        world.register(resource, 7, 900)
-        world.put_policy(resource, "tracking")
-    pages = world.autoscaling.get_paginator(operation).paginate(
-        ServiceNamespace="dynamodb", PaginationConfig={"PageSize": 2}
-    )
-    found = [[one["ResourceId"] for one in page[member]] for page in pages]
-    assert found == [resources[:2], resources[2:4], resources[4:]]
-
-
-def test_list_without_a_page_size_has_fifty_to_a_page(world: World) -> None:
+def test_pages_as_recorded(world: World) -> None:
+    """Recorded: radkawar/stackd 9dc356f, applicationautoscaling/wide_pages, continuation, policy_page_boundaries."""
     resource = _fill(world, 53)
-    for size in ({}, {"MaxResults": 50}):
-        answer = world.autoscaling.describe_scheduled_actions(ServiceNamespace="dynamodb", ResourceId=resource, **size)
-        assert len(answer["ScheduledActions"]) == 50
-        assert answer["NextToken"]
-    pages = world.autoscaling.get_paginator("describe_scheduled_actions").paginate(ServiceNamespace="dynamodb")
-    assert sum(len(page["ScheduledActions"]) for page in pages) == 53
+    resources = [resource, *(world.resource() for _ in range(26))]
+    for number, each in enumerate(resources):
+        world.register(each, 7, 900, WRITE)
+        if each != resource:
+            world.register(each, 7, 900)
+        if number < 13:
+            world.put_policy(each, "tracking")
+    world.autoscaling.deregister_scalable_target(**key(resources[-1], WRITE))
+    named = {"ResourceIds": resources[1:5], "ScalableDimension": READ}
+
+    def listed(operation: str, **members: Any) -> tuple[list[Any], str | None]:
+        answer = getattr(world.autoscaling, operation)(ServiceNamespace="dynamodb", **members)
+        return answer[_MEMBERS[operation]], answer.get("NextToken")
+
+    for operation, members, rows, has_token in (
+        (_TARGETS, {}, 50, True),
+        (_TARGETS, {"MaxResults": 0}, 0, False),
+        (_TARGETS, {"MaxResults": 1}, 0, True),
+        (_TARGETS, {"MaxResults": 2}, 0, True),
+        (_TARGETS, {"MaxResults": 50}, 50, False),
+        (_TARGETS, named, 4, False),
+        (_TARGETS, named | {"MaxResults": 1}, 1, False),
+        (_TARGETS, named | {"MaxResults": 2}, 2, False),
+        (_ACTIONS, {}, 50, True),
+        (_ACTIONS, {"MaxResults": 0}, 0, False),
+        (_ACTIONS, {"MaxResults": 1}, 1, False),
+        (_ACTIONS, {"MaxResults": 50}, 50, False),
+        (_POLICIES, {}, 10, True),
+        (_POLICIES, {"MaxResults": 1}, 1, False),
+        (_POLICIES, {"MaxResults": 10}, 10, False),
+        (_POLICIES, {"MaxResults": 11}, 10, True),
+        (_POLICIES, {"MaxResults": 50}, 10, True),
+    ):
+        found, token = listed(operation, **members)
+        assert (len(found), token is not None) == (rows, has_token), (operation, members)
+    for operation in (_TARGETS, _ACTIONS, _POLICIES):
+        first, token = listed(operation)
+        rest, no_token = listed(operation, NextToken=token)
+        assert (len(rest), no_token) == (3, None)
+        assert not [each for each in rest if each in first]
+        # a token may be used again, and a page size cuts off the rest, too
+        assert listed(operation, NextToken=token) == (rest, None)
+        for size in (1, 2):
+            assert listed(operation, NextToken=token, MaxResults=size) == (rest[:size], None)
 
 
 @pytest.mark.parametrize("operation", _LISTS)

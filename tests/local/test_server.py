@@ -227,27 +227,55 @@ def test_process_at_the_end_is_gone_with_its_children(tmp_path: Path) -> None:
     assert "Traceback" not in log
 
 
+_IDLE = """
+import sys
+from highwater_lab.local import LocalCloud
+
+with LocalCloud() as own:
+    print(own.status().pid, flush=True)
+    sys.stdin.read()
+"""
+# The function of a custom resource waits for the driven clock, which does not move while the caller works.
+_DEPLOYS = """
+import json, sys
+from pathlib import Path
+from highwater_lab.local import LocalCloud
+from tests.local.world import create_function
+
+began = Path(sys.argv[1])
+code = f"import time\\ndef handler(event, _):\\n    open({str(began)!r}, 'x').close()\\n    time.sleep(600)\\n"
+with LocalCloud(clock="driven") as own:
+    token = create_function(own.client("lambda"), "slow", code, Timeout=900)
+    resource = {"Type": "Custom::Slow", "Properties": {"ServiceToken": token}}
+    template = json.dumps({"Resources": {"Slow": resource}})
+    own.client("cloudformation").create_stack(StackName="slow", TemplateBody=template)
+    while not began.exists():
+        pass
+    print(own.status().pid, flush=True)
+    sys.stdin.read()
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("script", [pytest.param(_IDLE, id="idle"), pytest.param(_DEPLOYS, id="deploys")])
 def test_cloud_whose_caller_is_killed_ends_too_with_the_processes_of_its_functions_and_leaves_no_files(
-    tmp_path: Path, number: int
+    tmp_path: Path, number: int, script: str
 ) -> None:
     """The caller has no chance to end it: the cloud sees that its pipe is broken."""
-    script = (
-        "import sys\nfrom highwater_lab.local import LocalCloud\n"
-        "with LocalCloud() as own:\n    print(own.status().pid, flush=True)\n    sys.stdin.read()\n"
-    )
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
     with subprocess.Popen(
-        [sys.executable, "-c", script],
+        [sys.executable, "-c", script, str(tmp_path / "began")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env=os.environ | {"TMPDIR": str(tmp_path)},
+        env=os.environ | {"TMPDIR": str(scratch)},
     ) as caller:
         assert caller.stdout is not None
         pid = int(caller.stdout.readline())
         caller.send_signal(number)
     _await_the_end_of(pid)
-    assert list(tmp_path.iterdir()) == []
+    assert list(scratch.iterdir()) == []
 
 
 def test_clouds_started_at_once_are_each_their_own() -> None:

@@ -347,7 +347,8 @@ class World:
 
     def forget(self) -> None:
         """Deregister and delete what the test made."""
-        for target in self.autoscaling.describe_scalable_targets(ServiceNamespace="dynamodb")["ScalableTargets"]:
+        pages = self.autoscaling.get_paginator("describe_scalable_targets").paginate(ServiceNamespace="dynamodb")
+        for target in [target for page in pages for target in page["ScalableTargets"]]:
             self.autoscaling.deregister_scalable_target(**key(target["ResourceId"], target["ScalableDimension"]))
         for name in self.dynamodb.list_tables()["TableNames"]:
             self.dynamodb.delete_table(TableName=name)

@@ -86,7 +86,7 @@ class TableLeases:
         leases: The leases, live or not.
         boosted: The units of each target's floor that are for boosts, as recorded by the turn that set the floor.
         demands: Of these targets, the units that demand and plan account for beside them, as recorded likewise.
-        version: The version of the leases, incremented by each write; 0 if there were none yet.
+        version: The version of the leases, another one after each write; 0 if there were none yet.
     """
 
     leases: tuple[Lease, ...] = ()

@@ -39,10 +39,10 @@ def read_checkpoint(path: Path, kind: str) -> dict[str, Any] | None:
         document: Any = read_document(path.read_bytes())
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise PacedWorkError(f"checkpoint {path}: cannot be read: {error.strerror}") from error
     except DocumentError:
         document = None
+    except (OSError, ValueError) as error:
+        raise _failure(path, "read", error) from error
     if not isinstance(document, dict) or (document.get("format"), document.get("kind")) != (_FORMAT, kind):
         raise PacedWorkError(f"checkpoint {path}: is no checkpoint of {kind}; give another file")
     return document
@@ -70,7 +70,13 @@ def write_checkpoint(path: Path, kind: str, document: Mapping[str, Any]) -> None
             os.fsync(file.fileno())
         beside.replace(path)
     except OSError as error:
-        raise PacedWorkError(f"checkpoint {path}: cannot be written: {error.strerror}") from error
+        raise _failure(path, "written", error) from error
+
+
+def _failure(path: Path, what: str, error: OSError | ValueError) -> PacedWorkError:
+    # Python itself rejects some paths by a ValueError, such as one with a NUL
+    why = getattr(error, "strerror", None) or error
+    return PacedWorkError(f"checkpoint {path}: cannot be {what}: {why}")
 
 
 @contextmanager
@@ -82,7 +88,8 @@ def held(path: Path | None) -> Iterator[None]:
     if path is None or fcntl is None:
         yield
         return
-    beside = path.with_name(f"{path.name}{_LOCK}")
+    # an empty path has no name: the read reports that it is a folder
+    beside = path.parent / f"{path.name}{_LOCK}"
     file = _lock(path, beside)
     try:
         yield
@@ -98,8 +105,8 @@ def _lock(path: Path, beside: Path) -> int | None:
     while True:
         try:
             file = os.open(beside, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise PacedWorkError(f"checkpoint {path}: cannot be written: {error.strerror}") from error
+        except (OSError, ValueError) as error:
+            raise _failure(path, "written", error) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

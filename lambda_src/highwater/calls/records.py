@@ -6,6 +6,7 @@ Leases, shared budgets, jobs and the elections of fleets are records. Nothing el
 from __future__ import annotations
 
 import re
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ Key: TypeAlias = tuple[str, str]
 # Attributes in DynamoDB's JSON
 Item: TypeAlias = Mapping[str, Any]
 _WHOLE_NUMBER: Final = re.compile(r"[0-9]{1,30}")
+_FIRST_VERSIONS: Final = 10**18
 _NAME: Final = re.compile(r"#(\w+)")
 _KEYS: Final = {"#table": PARTITION_KEY, "#item": SORT_KEY}
 
@@ -182,6 +184,10 @@ def _key(key: Key) -> dict[str, Any]:
 
 
 def _next(version: Item | None) -> int:
-    """Return the version after one; 1 after none, and after one of another program that is no whole number."""
+    """Return the version after one; a random one after none, and after one of another program that is no whole number.
+
+    So a record that is deleted and made again does not repeat a version: a writer that read it before the deletion
+    cannot write over the new record.
+    """
     text = str((version or {}).get("N", ""))
-    return int(text) + 1 if _WHOLE_NUMBER.fullmatch(text) else 1
+    return int(text) + 1 if _WHOLE_NUMBER.fullmatch(text) else 1 + secrets.randbelow(_FIRST_VERSIONS)

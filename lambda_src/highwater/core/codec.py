@@ -95,8 +95,12 @@ class Codec(Generic[T]):
     def read(self, document: Any) -> T:
         """Return the value that `write` wrote. Members that a later version adds are left out."""
         found = {}
-        for each in self._members:
-            name = each.name or each.attribute
-            what = document[name] if each.left_out is _REQUIRED else document.get(name, _REQUIRED)
-            found[each.attribute] = each.left_out if what is _REQUIRED else each.form.read(what)
-        return self._kind(**found)
+        try:
+            for each in self._members:
+                name = each.name or each.attribute
+                what = document[name] if each.left_out is _REQUIRED else document.get(name, _REQUIRED)
+                found[each.attribute] = each.left_out if what is _REQUIRED else each.form.read(what)
+            return self._kind(**found)
+        except ArithmeticError as error:
+            # such as a number of seconds that no timedelta can have
+            raise ValueError(str(error)) from error

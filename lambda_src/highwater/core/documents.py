@@ -7,6 +7,7 @@ HighwaterError
 from __future__ import annotations
 
 import json
+import math
 from decimal import Decimal
 from typing import Any, Final, Literal
 
@@ -27,7 +28,7 @@ class DocumentError(HighwaterError, ValueError):
 
     Attributes:
         problem: `syntax` for what is no JSON, `depth` for what is nested too deeply, and `number` for a number that
-            nothing can represent.
+            no `Decimal`, or without decimals no `float`, can have.
     """
 
     def __init__(self, problem: Problem, why: str) -> None:
@@ -47,7 +48,7 @@ def read_document(text: object, *, has_decimals: bool = False) -> Any:
     """
     if not isinstance(text, str | bytes | bytearray):
         raise DocumentError("syntax", f"is not JSON (got {shown(text)})")
-    fraction = _decimal if has_decimals else None
+    fraction = _decimal if has_decimals else _float
     try:
         document = json.loads(text, parse_float=fraction, parse_constant=_refuse_constant)
     except DocumentError:
@@ -75,12 +76,24 @@ def _has_levels_beyond(document: Any, most: int) -> bool:
     return bool(level)
 
 
+def _float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        # int() and timedelta() would raise OverflowError for it
+        raise _unreadable(text)
+    return number
+
+
 def _decimal(text: str) -> Decimal:
     try:
         return Decimal(text)
     except ArithmeticError:
         # its exponent has more digits than any number could need
-        raise DocumentError("number", f"has a number that cannot be read: {text[:_MOST_DIGITS]}") from None
+        raise _unreadable(text) from None
+
+
+def _unreadable(text: str) -> DocumentError:
+    return DocumentError("number", f"has a number that cannot be read: {text[:_MOST_DIGITS]}")
 
 
 def _refuse_constant(name: str) -> None:

@@ -20,6 +20,7 @@ from highwater.budgets.shared import SharedBudget
 from highwater.bulk.budget import Pacer, paced_client
 from highwater.bulk.scan import Key, ScanPage, TableScan
 from highwater.bulk.send import PageReader
+from highwater.core.errors import HighwaterError
 from highwater.core.pacing.pages import PageSize
 from highwater.core.units import NANOSECONDS, Dimension
 from highwater.jobs.job_table import (
@@ -231,17 +232,20 @@ def handler(event: Mapping[str, Any], context: Any) -> Any:
 
 def _serve(event: Mapping[str, Any], context: Any, work: Work | None, lease: timedelta, session: Any) -> Any:
     """Answer the state machine of a construct: with seats for workers, or with the state of the job after a run."""
-    if "job" not in event:
-        what, caller = ("PacedLoad", "its state machine") if work is None else ("worker_handler", "a PacedScan")
-        raise JobError(f"{what}: got an event without job: {str(event)[:120]}; have {caller} call it")
-    job, coordinator = event["job"], event["coordinator"]
-    if "start" in event:
-        if work is None:
-            started = start_load(job, coordinator=coordinator, session=session, **_load_of(job, event))
-        else:
-            started = start_job(job, coordinator=coordinator, session=session, **event["start"])
-        # no more workers can be busy than there are segments
-        return {"job": job, "seats": list(range(min(event["workers"], started.segments)))}
+    try:
+        if "start" in event:
+            return _started(event, work, session)
+        job, coordinator = event["job"], event["coordinator"]
+    except HighwaterError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        what, members, caller = ("PacedLoad", "start, workers and input", "its state machine")
+        if work is not None:
+            what, members, caller = ("worker_handler", "start and workers", "a PacedScan")
+        raise JobError(
+            f"{what}: got {str(event)[:120]} ({type(error).__name__}: {error}), allowed: an event with job and "
+            f"coordinator, and at first with {members}; have {caller} call it"
+        ) from error
     left = timedelta(milliseconds=context.get_remaining_time_in_millis())
     if left <= 2 * lease:
         raise JobError(
@@ -251,6 +255,16 @@ def _serve(event: Mapping[str, Any], context: Any, work: Work | None, lease: tim
     until = datetime.now(UTC) + left - 2 * lease
     state = run_worker(job, work, until=until, lease=lease, coordinator=coordinator, session=session).state
     return {**event, "state": state}
+
+
+def _started(event: Mapping[str, Any], work: Work | None, session: Any) -> dict[str, Any]:
+    """Begin the job, and return it with its seats: no more workers can be busy than there are segments."""
+    job, coordinator, seats = event["job"], event["coordinator"], range(event["workers"])
+    if work is None:
+        started = start_load(job, coordinator=coordinator, session=session, **_load_of(job, event))
+    else:
+        started = start_job(job, coordinator=coordinator, session=session, **event["start"])
+    return {"job": job, "seats": list(seats[: started.segments])}
 
 
 def _load_of(job: str, event: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,9 @@ from highwater_local.autoscaling.records import (
 from highwater_local.autoscaling.service import AutoScaling
 from highwater_local.autoscaling.validation import refuse_wrong_members
 
-_PAGE = 50
+# rows of a page, and of one of policies
+_PAGE, _POLICIES_PAGE = 50, 10
+_EMPTY_PAGES = (1, 2)
 Request = dict[str, Any]
 Answer = dict[str, Any]
 
@@ -62,7 +64,7 @@ def _describe_targets(service: AutoScaling, request: Request) -> Answer:
         if (not wanted or target.key.resource_id in wanted)
         and (not dimension or target.key.scalable_dimension == dimension)
     ]
-    return _page(found, "ScalableTargets", request)
+    return _page(found, "ScalableTargets", request, is_of_all=not wanted)
 
 
 def _put_action(service: AutoScaling, request: Request) -> Answer:
@@ -115,7 +117,7 @@ def _describe_policies(service: AutoScaling, request: Request) -> Answer:
         for policy in target.policies.values()
         if not names or policy.name in names
     ]
-    return _page(found, "ScalingPolicies", request)
+    return _page(found, "ScalingPolicies", request, _POLICIES_PAGE)
 
 
 def _delete_policy(service: AutoScaling, request: Request) -> Answer:
@@ -130,7 +132,8 @@ def _describe_activities(service: AutoScaling, request: Request) -> Answer:
         # recorded: radkawar/stackd 9dc356f, applicationautoscaling/activity_lifecycle
         return {"ScalingActivities": []}
     kinds = service.described_activities(with_not_scaled=bool(request.get("IncludeNotScaledActivities")))
-    return _page([activity for activity in kinds if _is_asked_for(activity, request)], "ScalingActivities", request)
+    found = [activity for activity in kinds if _is_asked_for(activity, request)]
+    return _rows(found, "ScalingActivities", request, min(asked or _PAGE, _PAGE), has_token=True)
 
 
 _OPERATIONS: dict[str, Callable[[AutoScaling, Request], Answer]] = {
@@ -166,16 +169,33 @@ def _is_asked_for(view: Answer, request: Request) -> bool:
     return all(request.get(member) in (None, view[member]) for member in ("ResourceId", "ScalableDimension"))
 
 
-def _page(found: list[Answer], member: str, request: Request) -> Answer:
+def _page(found: list[Answer], member: str, request: Request, most: int = _PAGE, *, is_of_all: bool = False) -> Answer:
+    """Return a page of a list. Without `MaxResults` it has *most* rows, and a token if there are more.
+
+    Recorded of ECS (radkawar/stackd 9dc356f, applicationautoscaling/wide_pages, continuation, policy_page_boundaries):
+    `MaxResults` up to *most* cuts the list off without a token, also behind a token, so its rest is lost; 0 gives no
+    rows. More than *most* is as none (recorded of policies, assumed of the others). The list of all targets
+    (*is_of_all*) begins with an empty page and a token if `MaxResults` is 1 or 2 (recorded of 53 targets).
+    """
     asked = _whole(request, "MaxResults")
     if asked is not None and asked < 0:
         raise invalid(f"MaxResults must not be negative, got {asked}")
-    size = min(_PAGE, asked or _PAGE)
+    if is_of_all and found and asked in _EMPTY_PAGES and not request.get("NextToken"):
+        return {member: [], "NextToken": _token(0)}
+    if asked is None or asked > most:
+        return _rows(found, member, request, most, has_token=True)
+    return _rows(found, member, request, asked, has_token=False)
+
+
+def _rows(found: list[Answer], member: str, request: Request, size: int, *, has_token: bool) -> Answer:
+    """Return the next *size* rows of a list, and if there are more and *has_token*, the token for them."""
     start = _start(request.get("NextToken"))
     page: Answer = {member: found[start : start + size]}
-    if start + size < len(found):
-        page["NextToken"] = base64.b64encode(str(start + size).encode()).decode()
-    return page
+    return page | ({"NextToken": _token(start + size)} if has_token and start + size < len(found) else {})
+
+
+def _token(start: int) -> str:
+    return base64.b64encode(str(start).encode()).decode()
 
 
 def _start(token: object) -> int:

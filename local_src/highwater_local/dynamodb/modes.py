@@ -5,6 +5,7 @@ All of it is as recorded of AWS: radkawar/stackd 9dc356f, dynamodb/billing_mode_
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
@@ -12,12 +13,20 @@ from typing import Final
 from highwater_local.autoscaling.records import ServiceError, invalid
 from highwater_local.dynamodb.meters import TableMeters
 from highwater_local.dynamodb.resources import indexes_of, is_on_demand, resource_of
-from highwater_local.ministack import Document
+from highwater_local.ministack import Answer, Document, rejected
 
 _DAY_SECONDS: Final = 24 * 3600
 _MOST_SWITCHES: Final = 4
 _MAXIMUM: Final = "OnDemandThroughput"
 _MEMBERS: Final = ("MaxReadRequestUnits", "MaxWriteRequestUnits")
+_INVALID: Final = "One or more parameter values were invalid: "
+_WITHOUT_UNITS: Final = f"{_INVALID}ProvisionedThroughput must be specified when BillingMode is PROVISIONED"
+# For a request that names the mode: awslabs/amazon-kinesis-client#1357, 2024-07-02, and for an ImportTable a test of
+# getmoto/moto that passes on AWS (tests/test_dynamodb/test_dynamodb_import_table.py). For one without a mode:
+# mhart/dynalite. All read 2026-11.
+_CREATED_WITHOUT_UNITS: Final = (
+    f"{_INVALID}ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED"
+)
 
 
 def switch_refusal(table: Document, meters: TableMeters, request: Document, second: int) -> ServiceError | None:
@@ -57,10 +66,17 @@ def missing_capacity_refusal(request: Document) -> ServiceError | None:
     """Return the rejection of a request for provisioned capacity without units, `None` for any other."""
     if request.get("BillingMode") != "PROVISIONED" or "ProvisionedThroughput" in request:
         return None
-    return invalid(
-        "One or more parameter values were invalid: ProvisionedThroughput must be specified when BillingMode is "
-        "PROVISIONED"
-    )
+    return invalid(_WITHOUT_UNITS)
+
+
+def creation_worded(answer: Answer) -> Answer:
+    """Return the answer to a CreateTable with DynamoDB's own text if units are missing.
+
+    MiniStack has the text of UpdateTable there.
+    """
+    if answer[0] == 400 and json.loads(answer[2]).get("message") == _WITHOUT_UNITS:
+        return rejected(_CREATED_WITHOUT_UNITS)
+    return answer
 
 
 def maximum_refusal(created: Document, index: str | None = None) -> ServiceError | None:

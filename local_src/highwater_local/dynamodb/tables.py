@@ -19,6 +19,7 @@ from highwater_local.autoscaling.records import ServiceError, TargetKey, invalid
 from highwater_local.dynamodb.call import forget_meters, meters_of
 from highwater_local.dynamodb.modes import (
     clear_maxima,
+    creation_worded,
     maximum_refusal,
     missing_capacity_refusal,
     set_maxima,
@@ -350,7 +351,7 @@ class Tables:
             refusal = refusal or maximum_refusal(resource, resource.get("IndexName"))
             if refusal is not None:
                 return _refused(refusal)
-        answer = self._create(request)
+        answer = creation_worded(self._create(request))
         if answer[0] >= 400:
             return answer
         set_maxima(ministack.tables()[request["TableName"]], request.get("OnDemandThroughput"))
