@@ -256,14 +256,6 @@ def test_fleets_may_add_to_their_pulses_and_read_nothing(stack: cdk.Stack) -> No
     assert HINT_ATTRIBUTE not in attributes
 
 
-def test_function_drops_events_that_come_five_minutes_late_once_events_may_boost(stack: cdk.Stack) -> None:
-    coordinator = BoostCoordinator(stack, "Boosts")
-    for source in ("acme.loader", "acme.other"):
-        coordinator.grant_boost_events(source, max_write=40)
-    (late,) = _resources(stack, "AWS::Lambda::EventInvokeConfig")
-    assert (late["MaximumEventAgeInSeconds"], late["MaximumRetryAttempts"]) == (300, 2)
-
-
 def test_concurrency_may_be_reserved_and_is_not_by_default() -> None:
     reserved = placed_stack()
     ThrottleAwareScaler(reserved, "Scaler", reserved_concurrency=20)
