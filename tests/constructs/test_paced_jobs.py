@@ -51,6 +51,7 @@ def test_execution_starts_a_job_of_its_own_name_and_then_calls_the_function_in_a
         "workers": 20,
     }
     assert (workers["ItemsPath"], workers["MaxConcurrency"]) == ("$.seats", 20)
+    assert workers.get("ResultPath", "$") is None, "the workers' results are not the execution's"
     assert workers["ItemProcessor"]["ProcessorConfig"] == {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}
     assert workers["ItemSelector"] == {
         "job.$": "$.job",
