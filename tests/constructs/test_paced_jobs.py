@@ -76,6 +76,13 @@ def test_worker_works_until_the_job_is_done_and_rests_while_it_is_stopped() -> N
     assert (states["Rest"]["Seconds"], states["Rest"]["Next"], states["Done"]["Type"]) == (300, "Work", "Succeed")
 
 
+def test_no_two_states_of_a_machine_have_one_name() -> None:
+    """Recorded: radkawar/stackd 9dc356f, stepfunctions/distributed_map. A Map's states count with the others."""
+    states = TemplateView(cdk.Stack.of(_plain())).machine["States"]
+    names = [*states, *states["Workers"]["ItemProcessor"]["States"]]
+    assert len(names) == len(set(names)) == 6
+
+
 def test_worker_waits_for_room_in_lambda_and_one_that_fails_is_called_for_a_quarter_of_an_hour() -> None:
     room, failure = _workers(cdk.Stack.of(_plain()))["ItemProcessor"]["States"]["Work"]["Retry"]
     # Lambda's own, which pass (AWS Step Functions Developer Guide, "Handle transient Lambda service exceptions")
