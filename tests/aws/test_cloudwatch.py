@@ -52,8 +52,9 @@ def test_threshold_moves_and_nothing_else_and_a_deleted_alarm_is_not_made_anew(b
     assert read_alarms(cloudwatch, [_NAME]) == {}
 
 
-def test_threshold_moves_and_all_that_boto3_knows_of_the_alarm_stays() -> None:
+def test_threshold_moves_and_all_that_boto3_knows_of_the_alarm_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """PutMetricAlarm replaces the whole alarm: a setting that the request leaves out is gone."""
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     cloudwatch = client()
     model: Any = cloudwatch.meta.service_model
     put = model.operation_model("PutMetricAlarm").input_shape
