@@ -503,6 +503,7 @@ class StackOperations:
         ministack.delete_resources.wrap(self._delete)
         ministack.STACK_REQUESTS.wrap("DeleteStack", _request_deletion)
         ministack.STACK_REQUESTS.wrap("DescribeStackResources", _describe_resources)
+        ministack.STACK_REQUESTS.add("DescribeType", _describe_type)
 
     async def _deploy(self, own: Any, stack_name: str, stack_id: str, *arguments: Any, **options: Any) -> None:
         ended = self._under_way[stack_id] = asyncio.Event()
@@ -548,3 +549,12 @@ def _describe_resources(own: Any, request: Document) -> Any:
         if stack["StackStatus"] != "DELETE_COMPLETE" and physical in owned:
             return own(request | {"StackName": [stack["StackId"]]})
     return ministack.query_error("ValidationError", f"Stack for {physical} does not exist")
+
+
+def _describe_type(request: Document) -> Any:
+    """Answer whether a resource type can be made here; its schema is left out."""
+    kind, name = (ministack.first(request.get(member, "")) for member in ("Type", "TypeName"))
+    if kind != "RESOURCE" or not ministack.has_resource_type(name):
+        return ministack.query_error("TypeNotFoundException", f"The type '{name}' cannot be found.", 404)
+    found = f"<DescribeTypeResult><Type>{kind}</Type><TypeName>{name}</TypeName></DescribeTypeResult>"
+    return ministack.query_answer(200, "DescribeTypeResponse", found)

@@ -249,6 +249,7 @@ delete_resources: Final = Function("services.cloudformation.handlers", "_delete_
 find_stack: Final = Function("services.cloudformation.handlers", "_resolve_stack")
 _stacks: Final = Value("services.cloudformation", "_stacks", "_data", "values")
 query_error: Final = Function("services.cloudformation.handlers", "_error")
+query_answer: Final = Function("services.cloudformation.handlers", "_xml")
 STACK_REQUESTS: Final = Requests("services.cloudformation.handlers", "_ACTION_HANDLERS", "__setitem__")
 is_same_stack: Final = Function("services.cloudformation.handlers", "_stack_has_no_updates")
 find_change_set: Final = Function("services.cloudformation.changesets", "_find_change_set")
@@ -487,6 +488,11 @@ def round_last_runs() -> None:
     fired = _last_fired.now
     for key, at in list(fired.items()):
         fired[key] = int(at) // 60 * 60
+
+
+def has_resource_type(kind: str) -> bool:
+    """Whether the CloudFormation engine makes resources of a type."""
+    return kind in _handlers.now
 
 
 def add_resource_type(kind: str, handlers: Mapping[str, Callable[..., Any]], replacing: tuple[str, ...]) -> None:

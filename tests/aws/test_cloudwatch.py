@@ -11,6 +11,7 @@ from botocore.stub import Stubber
 
 from highwater.aws.cloudwatch import (
     DatapointRate,
+    TargetAlarm,
     client,
     metrics_per_call,
     move_threshold,
@@ -49,6 +50,41 @@ def test_threshold_moves_and_nothing_else_and_a_deleted_alarm_is_not_made_anew(b
     cloudwatch.delete_alarms(AlarmNames=[_NAME.alarm])
     move_threshold(cloudwatch, moved, 4_800)
     assert read_alarms(cloudwatch, [_NAME]) == {}
+
+
+def test_threshold_moves_and_all_that_boto3_knows_of_the_alarm_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PutMetricAlarm replaces the whole alarm: a setting that the request leaves out is gone."""
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    cloudwatch = client()
+    model: Any = cloudwatch.meta.service_model
+    put = model.operation_model("PutMetricAlarm").input_shape
+    alarm = _value(model.shape_for("MetricAlarm"), "alarm")
+    alarm |= {"Threshold": 1_261.0, "ActionsEnabled": False, "OKActions": [], "StateValue": "OK"}
+    kept = {name: alarm[name] for name in put.members if name in alarm and name != "OKActions"}
+    newer = {
+        "EvaluationWindow",
+        "EvaluationCriteria",
+        "EvaluationInterval",
+        "WarmUpConfiguration",
+        "ActionConfiguration",
+    }
+    assert newer < kept.keys()
+    with Stubber(cloudwatch) as stub:
+        stub.add_response("describe_alarms", {"MetricAlarms": [alarm]}, {"AlarmNames": [alarm["AlarmName"]]})
+        stub.add_response("put_metric_alarm", {}, kept | {"Threshold": 3_723.0})
+        move_threshold(cloudwatch, TargetAlarm(is_in_alarm=False, threshold=1_261, document=alarm), 3_723)
+        stub.assert_no_pending_responses()
+
+
+def _value(shape: Any, name: str) -> Any:
+    """A value of a type of botocore's service model."""
+    if shape.type_name == "structure":
+        members = list(shape.members)[:1] if shape.is_tagged_union else shape.members
+        return {member: _value(shape.members[member], member) for member in members}
+    if shape.type_name == "list":
+        return [_value(shape.member, name)]
+    known = {"boolean": True, "integer": 61, "double": 67.5, "timestamp": datetime(2027, 3, 4, tzinfo=UTC)}
+    return known.get(shape.type_name, f"{name}-{'x' * shape.metadata.get('min', 0)}")
 
 
 @dataclass

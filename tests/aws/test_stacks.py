@@ -62,6 +62,14 @@ def test_express_mode_is_read_whatever_boto3_knows_of_it(
     assert stacks.read_stack(client, "Shop") == StackState("UPDATE_IN_PROGRESS", "", is_express, began)
 
 
+def test_express_mode_is_read_by_boto3_where_the_answer_is_written_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a change of CloudFormation's protocol: CloudWatch and SQS have left XML."""
+    client = _client(monkeypatch, _MODE.format(mode="EXPRESS").replace("<Mode>", '<Mode form="other">'), is_old=False)
+    assert stacks.read_stack(client, "Shop").is_express
+    # a boto3 that does not know the mode reads it from XML alone: with another protocol, `_note_mode` needs its form
+    assert client.meta.service_model.metadata["protocols"] == ["query"]
+
+
 def test_an_update_began_when_it_was_last_updated(monkeypatch: pytest.MonkeyPatch) -> None:
     client = _client(monkeypatch, "<LastUpdatedTime>2027-04-05T06:07:08Z</LastUpdatedTime>", is_old=False)
     state = stacks.read_stack(client, "Shop")

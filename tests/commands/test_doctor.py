@@ -109,6 +109,7 @@ def test_new_account_lacks_the_role_and_the_bootstrap(doctor: Command, cloud: Lo
     )
     assert concurrency.startswith("ok      concurrency: the account has ")
     assert others == [
+        "ok      types: us-east-1 has all 2 resource types of the app",
         "ok      owners: nothing else scales 1 table of the app, and no table has two scalers",
         "ok      cost: 4.75 USD in a month without a single request (Orders 4.75); prices of us-east-1, 2026-11",
         "ok      leftovers: no target, alarm, plan or queue is of a table that is gone",
@@ -271,6 +272,15 @@ def test_reservation_that_the_account_has_no_room_for_is_a_failure(doctor: Comma
     assert text.startswith("the app reserves 5,000 concurrent runs, and the account has ")
 
 
+def test_type_that_the_region_lacks_is_a_failure(doctor: Command, tmp_path: Path) -> None:
+    resources = _resources() | {"Boosts": {"Type": "AWS::Quantum::Url"}}
+    app = assembly(tmp_path, resources, account=ACCOUNT, region=REGION)
+    assert _lines(doctor, "types", str(app)) == [
+        f"failure CloudFormation has no AWS::Quantum::Url in {REGION}, and the app has Boosts, so a deploy is refused "
+        "before it makes anything"
+    ]
+
+
 def test_ceiling_above_dynamodbs_quota_is_a_failure(doctor: Command, tmp_path: Path) -> None:
     resources = {"Orders": table("orders", 5, 9), "Writes": target("orders", 7, 50_000)}
     app = assembly(tmp_path, resources, account=ACCOUNT, region=REGION)
@@ -379,7 +389,11 @@ def test_policy_of_the_page_has_every_call(cloud: LocalCloud, app: Path) -> None
     cloud.step(2)
     assert {result.check for result in run_checks(place)} == set(CHECKS)
     place.close()
-    actions = [each["Action"] for each in json.loads(_policy())["Statement"]]
+    statements = json.loads(_policy())["Statement"]
+    # IAM knows no path of a role that does not exist
+    (roles,) = [each["Resource"] for each in statements if each["Action"] == "iam:GetRole"]
+    assert f"arn:aws:iam::*:role/{ROLE}" in roles
+    actions = [each["Action"] for each in statements]
     allowed = {each for action in actions for each in ([action] if isinstance(action, str) else action)}
     # needs no permission
     assert asked - allowed == {"sts:GetCallerIdentity"}

@@ -10,6 +10,8 @@ import pytest
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
+from cfnlint.helpers import REGIONS
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER as SCHEMAS
 
 from cdk_highwater import BoostCoordinator, HighWaterTable, ThrottleAwareScaler
 from highwater.client.coordinator import URL_VARIABLE
@@ -256,14 +258,6 @@ def test_fleets_may_add_to_their_pulses_and_read_nothing(stack: cdk.Stack) -> No
     assert HINT_ATTRIBUTE not in attributes
 
 
-def test_function_drops_events_that_come_five_minutes_late_once_events_may_boost(stack: cdk.Stack) -> None:
-    coordinator = BoostCoordinator(stack, "Boosts")
-    for source in ("acme.loader", "acme.other"):
-        coordinator.grant_boost_events(source, max_write=40)
-    (late,) = _resources(stack, "AWS::Lambda::EventInvokeConfig")
-    assert (late["MaximumEventAgeInSeconds"], late["MaximumRetryAttempts"]) == (300, 2)
-
-
 def test_concurrency_may_be_reserved_and_is_not_by_default() -> None:
     reserved = placed_stack()
     ThrottleAwareScaler(reserved, "Scaler", reserved_concurrency=20)
@@ -318,16 +312,31 @@ def test_table_with_a_scaler_and_a_coordinator_of_its_own_is_an_error(stack: cdk
     ]
 
 
-@pytest.mark.parametrize(("region", "is_told"), [("il-central-1", True), ("eu-west-1", False)])
-def test_region_that_may_have_no_function_urls_is_named(region: str, *, is_told: bool) -> None:
+def _told_of_urls(region: str) -> list[str]:
     there = placed_stack(region=region)
     BoostCoordinator(there, "Boosts")
-    told = (
-        "Shop/Boosts: the coordinator: jobs reach it by a Lambda function URL, and AWS has listed il-central-1 among "
-        "the regions that have none; the deploy fails there; check that the region has function URLs now, or use "
-        "windows and the scaler without boosts and pulses [highwater:urlsMissing]"
-    )
-    assert [text.split(" [ack")[0] for text in messages(there, "warning")] == [told] * is_told
+    return [text.split(" [ack")[0] for text in messages(there, "warning")]
+
+
+@pytest.mark.parametrize(
+    "region",
+    ["il-central-1", "mx-central-1", "us-gov-west-1", "us-gov-east-1", "cn-north-1", "cn-northwest-1"],
+)
+def test_region_that_may_have_no_function_urls_is_named(region: str) -> None:
+    assert _told_of_urls(region) == [
+        f"Shop/Boosts: the coordinator: jobs reach it by a Lambda function URL, and AWS has listed {region} among the "
+        "regions that have none; a deploy is refused there before it makes anything; check by highwater doctor that "
+        "the region has function URLs now, or use windows and the scaler without boosts and pulses "
+        "[highwater:urlsMissing]"
+    ]
+
+
+def test_each_region_whose_schemas_have_no_function_urls_is_named() -> None:
+    """cfn-lint has the schemas of CloudFormation's registry, region by region."""
+    without = [each for each in REGIONS if "AWS::Lambda::Url" not in SCHEMAS.get_resource_types(each)]
+    assert len(without) > 10
+    assert [region for region in without if not _told_of_urls(region)] == []
+    assert _told_of_urls("eu-west-1") == []
 
 
 def test_budgets_are_granted_by_name_in_the_coordinators_table(stack: cdk.Stack) -> None:

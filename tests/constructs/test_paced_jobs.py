@@ -51,6 +51,7 @@ def test_execution_starts_a_job_of_its_own_name_and_then_calls_the_function_in_a
         "workers": 20,
     }
     assert (workers["ItemsPath"], workers["MaxConcurrency"]) == ("$.seats", 20)
+    assert workers.get("ResultPath", "$") is None, "the workers' results are not the execution's"
     assert workers["ItemProcessor"]["ProcessorConfig"] == {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}
     assert workers["ItemSelector"] == {
         "job.$": "$.job",
@@ -73,6 +74,13 @@ def test_worker_works_until_the_job_is_done_and_rests_while_it_is_stopped() -> N
     choices = {each["StringEquals"]: each["Next"] for each in states["IsDone"]["Choices"]}
     assert (choices, states["IsDone"]["Default"]) == ({"done": "Done", "stopped": "Rest"}, "Work")
     assert (states["Rest"]["Seconds"], states["Rest"]["Next"], states["Done"]["Type"]) == (300, "Work", "Succeed")
+
+
+def test_no_two_states_of_a_machine_have_one_name() -> None:
+    """Recorded: radkawar/stackd 9dc356f, stepfunctions/distributed_map. A Map's states count with the others."""
+    states = TemplateView(cdk.Stack.of(_plain())).machine["States"]
+    names = [*states, *states["Workers"]["ItemProcessor"]["States"]]
+    assert len(names) == len(set(names)) == 6
 
 
 def test_worker_waits_for_room_in_lambda_and_one_that_fails_is_called_for_a_quarter_of_an_hour() -> None:

@@ -10,7 +10,7 @@ import boto3
 from botocore.config import Config
 from botocore.stub import Stubber
 
-from highwater_lab.doctor import CheckedPlace
+from highwater_lab.doctor import CheckedPlace, State, run_checks
 from highwater_lab.local import LocalCloud
 
 ACCOUNT, REGION = "111122223333", "eu-west-1"
@@ -32,6 +32,10 @@ class StubbedSession:
     def answer(self, service: str, operation: str, answer: dict[str, Any], **asked: Any) -> None:
         """Put down an answer; *asked* are the members of the request."""
         self._stub(service).add_response(operation, answer, asked)
+
+    def expect(self, service: str, operation: str, answer: dict[str, Any]) -> None:
+        """Put down an answer to a request whose members do not matter."""
+        self._stub(service).add_response(operation, answer)
 
     def refuse(self, service: str, operation: str, code: str, message: str = "", status: int = 400) -> None:
         """Put down an error."""
@@ -58,6 +62,14 @@ class StubbedSession:
             stub.activate()
             self._stubs[service] = stub
         return self._stubs[service]
+
+
+def said(session: StubbedSession, name: str, folder: Path | None = None) -> tuple[State, str, str]:
+    """The one line of a check: its state, text and fix."""
+    (result,) = run_checks(session.place(folder), [name])
+    assert session.all_asked()
+    assert result.check == name
+    return result.state, result.text, result.fix
 
 
 class CloudSession:

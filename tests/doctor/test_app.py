@@ -60,3 +60,6 @@ def test_reservations_and_workers_are_counted(app: App) -> None:
 
 def test_types_of_resources_are_known(app: App) -> None:
     assert {"AWS::DynamoDB::Table", "AWS::StepFunctions::StateMachine", "AWS::SQS::Queue"} < app.kinds
+    registered = app.registered
+    assert registered.keys() == {kind for kind in app.kinds if not kind.startswith(("Custom::", "AWS::CDK::"))}
+    assert [len(registered[kind]) for kind in ("AWS::Lambda::Url", "AWS::SQS::Queue")] == [1, 4]

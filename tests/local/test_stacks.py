@@ -82,3 +82,13 @@ def test_stack_is_found_by_the_physical_id_of_a_resource(cloud: LocalCloud) -> N
     with refused("ValidationError", "Stack for owned does not exist"):
         cloudformation.describe_stack_resources(PhysicalResourceId="owned")
     cloudformation.close()
+
+
+def test_type_is_described_if_a_stack_may_have_it(cloud: LocalCloud) -> None:
+    cloudformation = cloud.client("cloudformation")
+    for kind in ("AWS::DynamoDB::Table", "AWS::ApplicationAutoScaling::ScalableTarget", "AWS::Lambda::Url"):
+        found = cloudformation.describe_type(Type="RESOURCE", TypeName=kind)
+        assert (found["Type"], found["TypeName"]) == ("RESOURCE", kind)
+    with refused("TypeNotFoundException", "The type 'AWS::Quantum::Table' cannot be found."):
+        cloudformation.describe_type(Type="RESOURCE", TypeName="AWS::Quantum::Table")
+    cloudformation.close()

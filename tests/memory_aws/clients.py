@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import botocore.session
 from botocore.exceptions import ClientError
 
 from highwater.core import Dimension
@@ -133,6 +136,11 @@ class Tagging:
         }
 
 
+@cache
+def _meta() -> SimpleNamespace:
+    return SimpleNamespace(service_model=botocore.session.get_session().get_service_model("cloudwatch"))
+
+
 @dataclass
 class Metrics:
     """CloudWatch: alarms, and what targets consume and how often they throttle."""
@@ -140,6 +148,11 @@ class Metrics:
     account: Account
     allowed: Allowed
     operation: str = ""
+
+    @property
+    def meta(self) -> SimpleNamespace:
+        """The model of the service, where boto3's client has it."""
+        return _meta()
 
     def get_paginator(self, operation: str) -> Metrics:
         return Metrics(self.account, self.allowed, operation)

@@ -39,6 +39,7 @@ _SECONDS_EACH = st.sampled_from([0, 0, 20, 61])
 _HALF_HOURS = 60
 _WHILE = timedelta(hours=1)
 _DEPLOYMENT = "HighwaterDeploymentFunction"
+_FUNCTION = "AWS::Lambda::Function"
 
 
 @cache
@@ -268,6 +269,6 @@ class Sequences(RuleBasedStateMachine):
 
 def function_id() -> str:
     """The logical id of the function for deploys."""
-    resources = _synthesized("calm").resources
-    (found,) = [key for key in resources if key.startswith(_DEPLOYMENT)]
+    resources = _synthesized("calm").resources.items()
+    (found,) = [key for key, each in resources if key.startswith(_DEPLOYMENT) and each["Type"] == _FUNCTION]
     return found

@@ -68,12 +68,16 @@ class BoostLeases(Construct):
         return [iam.PolicyStatement(actions=[f"dynamodb:{action}" for action in actions], resources=resources)]
 
 
-# Regions that the AWS Lambda Developer Guide, "Creating and managing Lambda function URLs", has listed as without them.
-# Newer copies refer to a table of services by region instead, so this warns only (read 2026-11).
+# Regions that the AWS Lambda Developer Guide, "Creating and managing Lambda function URLs", has listed as without
+# them; newer copies refer to a table of services by region instead, so this warns only. GovCloud: AWS GovCloud (US)
+# User Guide, "AWS Lambda". China: Getting Started with AWS services in China, "AWS Lambda". mx-central-1:
+# CloudFormation's schemas of the region have no AWS::Lambda::Url (cfn-lint 1.58.0). All read 2026-11; the doctor asks
+# CloudFormation.
 _REGIONS_WITHOUT_URLS = frozenset(
     {
         *("ap-east-2", "ap-south-2", "ap-southeast-4", "ap-southeast-5", "ap-southeast-6", "ap-southeast-7"),
-        *("ca-west-1", "eu-central-2", "eu-south-2", "il-central-1", "me-central-1"),
+        *("ca-west-1", "cn-north-1", "cn-northwest-1", "eu-central-2", "eu-south-2", "il-central-1", "me-central-1"),
+        *("mx-central-1", "us-gov-east-1", "us-gov-west-1"),
     }
 )
 
@@ -83,10 +87,13 @@ def _url_findings(region: str) -> list[Finding]:
     if region not in _REGIONS_WITHOUT_URLS:
         return []
     problem = (
-        f"jobs reach it by a Lambda function URL, and AWS has listed {region} among the regions that have none; the "
-        "deploy fails there"
+        f"jobs reach it by a Lambda function URL, and AWS has listed {region} among the regions that have none; a "
+        "deploy is refused there before it makes anything"
     )
-    fix = "check that the region has function URLs now, or use windows and the scaler without boosts and pulses"
+    fix = (
+        "check by highwater doctor that the region has function URLs now, or use windows and the scaler without boosts "
+        "and pulses"
+    )
     return [caution("urlsMissing", "the coordinator", problem, fix)]
 
 

@@ -132,8 +132,6 @@ class Grants:
             raise ValueError(message)
         of, caller = f"events-{source}", f"events/{source}"
         self._store(self._scope, "grant_boost_events", of, caller, max_write, max_read, tables)
-        function = self._function
-        function.drop_late_events()
         # one rule serves all grants of a source, each of which has its own limits and tables
         if self._scope.node.try_find_child(f"Events-{source}") is None:
             events.Rule(
@@ -143,10 +141,10 @@ class Grants:
                 event_pattern=events.EventPattern(source=[source], detail_type=[BOOST_DETAIL_TYPE]),
                 targets=[
                     targets.LambdaFunction(
-                        function.function,
+                        self._function.function,
                         retry_attempts=10,
                         max_event_age=OLDEST_EVENT,
-                        dead_letter_queue=function.dead_letters,
+                        dead_letter_queue=self._function.dead_letters,
                     )
                 ],
             )

@@ -166,7 +166,9 @@ class PacedJob(Construct):
                     "States": work,
                 },
                 "MaxConcurrency": start["workers"],
-                "ResultPath": None,
+                # a null, so that workers' results, which may be too long, do not become the execution's; the CDK leaves
+                # out members that are None
+                "ResultPath": sfn.JsonPath.DISCARD,
                 "End": True,
             },
         }

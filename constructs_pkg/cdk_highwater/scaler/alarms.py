@@ -264,7 +264,7 @@ class ScalerAlarms(Construct):
         self._alarm(
             "DeadLetters",
             function.dead_letters.metric_approximate_number_of_messages_visible(period=minute, statistic="Maximum"),
-            "tables failed three times; their events are in the dead-letter queue",
+            "tables failed three times, or events waited five minutes for Lambda; they are in the dead-letter queue",
         )
         for metric in _OF_DEMAND if follows_demand else _OF_FLOORS:
             self._watch(metric)

@@ -54,8 +54,10 @@ from highwater.core.scaler.plan import FINDER_TAG
 # a run for 2,500 tables takes less (benchmarks/scaler.py); another invocation continues with the remaining tables
 _TIMEOUT = cdk.Duration.minutes(3)
 _MEMORY_MIB = 512
-# An event that asks for a boost and comes later would buy capacity when its job is over. Lambda's three
-# attempts take three minutes.
+# Ticks, alarms and requests come as events, which Lambda puts into a queue. By default a throttled event waits there
+# for up to six hours, and all of them run at once when there is room (AWS Lambda Developer Guide, "How Lambda handles
+# errors and retries with asynchronous invocation", read 2026-11). The next tick does the work of an old one, and a
+# late request would buy capacity when its job is over. Lambda's three attempts take three minutes.
 OLDEST_EVENT = cdk.Duration.minutes(5)
 _TICK = {"highwater": "tick", "time": "<aws.scheduler.scheduled-time>"}
 
@@ -80,7 +82,6 @@ class ScalerFunction(Construct):
         _require_concurrency(reserved_concurrency)
         super().__init__(scope, id)
         self._stack = cdk.Stack.of(self)
-        self._drops_late_events = False
         self._regions: set[str] = set()
         self.dead_letters = make_queue(self, "DeadLetters")
         self.name = scaler_name
@@ -104,7 +105,7 @@ class ScalerFunction(Construct):
         # a separate policy, because the function depends on the role's default policy
         iam.Policy(self, "HandOn", roles=[self.role], statements=[invoking(self.function.function_arn)])
 
-        acknowledge(self.function, SCALER_FUNCTION_RULES)
+        acknowledge(self.function, SCALER_FUNCTION_RULES | ASYNC_RULES)
         acknowledge(self.log_group, LOG_RULES)
         acknowledge(self.dead_letters, QUEUE_RULES)
         acknowledge(self, scaler_role_rules(self._stack, self.name, (None, *regions)))
@@ -135,19 +136,12 @@ class ScalerFunction(Construct):
                 arn=self.function.function_arn,
                 role_arn=role.role_arn,
                 input=json.dumps(_TICK),
-                # no retry: the next run, a minute later, does the same work
+                # of the call that puts the event into Lambda's queue; `OLDEST_EVENT` is for what waits in it
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
                     maximum_event_age_in_seconds=60, maximum_retry_attempts=0
                 ),
             ),
         )
-
-    def drop_late_events(self) -> None:
-        """Have Lambda put events that wait longer than five minutes into the dead-letter queue, and not run them."""
-        if not self._drops_late_events:
-            self._drops_late_events = True
-            self.function.configure_async_invoke(max_event_age=OLDEST_EVENT, retry_attempts=2)
-            acknowledge(self.function, ASYNC_RULES)
 
     def _allow(self, *statements: iam.PolicyStatement) -> None:
         for statement in statements:
@@ -170,6 +164,8 @@ class ScalerFunction(Construct):
             memory_size=_MEMORY_MIB,
             log_group=self.log_group,
             dead_letter_queue=self.dead_letters,
+            max_event_age=OLDEST_EVENT,
+            retry_attempts=2,
             reserved_concurrent_executions=reserved,
             # the function hands on to itself the tables that failed or did not fit into its time, a few times in a row;
             # by default, Lambda ends such a chain after 16 invocations

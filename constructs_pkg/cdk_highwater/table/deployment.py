@@ -20,6 +20,7 @@ from cdk_highwater.support.iam import (
     setting_bounds,
 )
 from cdk_highwater.support.nag import (
+    ASYNC_RULES,
     FUNCTION_RULES,
     LOG_RULES,
     QUEUE_LESS_RULES,
@@ -39,6 +40,11 @@ _TIMEOUT = cdk.Duration.minutes(15)
 # end; marks are raised in up to three runs.
 ANSWER_SECONDS = 1_800
 MARKS_ANSWER_SECONDS = 3_300
+# The requests of CloudFormation, and those of the function to itself, wait in Lambda's queue (scaler_function.py has
+# the source). A request that waits longer than CloudFormation would change a table whose deploy has failed meanwhile.
+# Five minutes would be too little: Lambda repeats a run that it has stopped after 15 minutes, and its age counts from
+# the first attempt. A wait of hours for an index is a chain of such requests, each with an age from its own beginning.
+_OLDEST_EVENT = cdk.Duration.seconds(MARKS_ANSWER_SECONDS)
 
 # While an index is being built, a tag of the table names the deploy whose marks wait for it.
 _NOTE_ACTIONS = ("dynamodb:ListTagsOfResource", "dynamodb:TagResource", "dynamodb:UntagResource")
@@ -66,6 +72,8 @@ class DeploymentFunction(Construct):
             role=self._role,
             description="Highwater: floors of open windows and high-water marks, during deploys only",
             timeout=_TIMEOUT,
+            max_event_age=_OLDEST_EVENT,
+            retry_attempts=2,
             memory_size=256,
             # the function invokes itself until an index is built or a rollback is over, at most once in 15 minutes;
             # by default, Lambda ends such a chain after 16 invocations
@@ -77,7 +85,7 @@ class DeploymentFunction(Construct):
         self._ids: dict[IConstruct, str] = {}
         self._policies: dict[str, iam.Policy] = {}
         # the rules of cdk-nag that do not apply; docs/security.md lists the reasons
-        acknowledge(self._function, dict.fromkeys((*FUNCTION_RULES, *QUEUE_LESS_RULES), _DEPLOYS_ONLY))
+        acknowledge(self._function, dict.fromkeys((*FUNCTION_RULES, *QUEUE_LESS_RULES, *ASYNC_RULES), _DEPLOYS_ONLY))
         acknowledge(log_group, LOG_RULES)
         # on this construct, because the permissions are in the policies below it
         acknowledge(self, role_rules(self._stack))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from botocore.exceptions import ClientError
+
 from highwater.core import Dimension
 from highwater.core.schedule.bounds import bounds_with
 from highwater_lab.doctor.app import Bootstrap
 from highwater_lab.doctor.place import CheckedPlace
-from highwater_lab.doctor.result import Result, State
+from highwater_lab.doctor.result import Result, State, unread
 from highwater_lab.simulation import TargetSetup
 from highwater_lab.template import ListedTable
 
@@ -62,6 +64,9 @@ def service_linked_role(place: CheckedPlace) -> Iterator[Result]:
             text=f"there is no role {_ROLE}; the first target makes it, and others may fail until it is in effect",
             fix=f"aws iam create-service-linked-role --aws-service-name {_ROLE_SERVICE}",
         )
+    except ClientError as error:
+        # a role that does not exist has no path, so a policy that allows it by its path does not allow the request
+        yield unread(name, error, if_denied=f"IAM may answer so as well where there is no role {_ROLE}")
     else:
         yield Result(check=name, state=State.OK, text=f"{_ROLE} is there")
 
@@ -91,6 +96,32 @@ def bootstrap(place: CheckedPlace) -> Iterator[Result]:
             yield Result(check=name, state=State.OK, text=f"{where} is bootstrapped, version {text}")
 
 
+def types(place: CheckedPlace) -> Iterator[Result]:
+    """Whether the region has all resource types of the app: CloudFormation refuses a template with any other type."""
+    name, client = "types", place.client("cloudformation")
+    if place.app is None:
+        return
+    missing = 0
+    for kind, logical_ids in sorted(place.app.registered.items()):
+        try:
+            client.describe_type(Type="MODULE" if kind.endswith("::MODULE") else "RESOURCE", TypeName=kind)
+        except client.exceptions.TypeNotFoundException:
+            missing += 1
+            elsewhere = "deploy the app to another region, or leave out what makes this resource"
+            is_own = kind.startswith("AWS::")
+            yield Result(
+                check=name,
+                state=State.FAILURE,
+                text=f"CloudFormation has no {kind} in {place.region}, and the app has {', '.join(logical_ids)}, so a "
+                "deploy is refused before it makes anything",
+                fix=elsewhere if is_own else f"register or activate {kind} in CloudFormation's registry of the region",
+                details={"type": kind, "resources": logical_ids},
+            )
+    if not missing:
+        text = f"{place.region} has all {len(place.app.registered)} resource types of the app"
+        yield Result(check=name, state=State.OK, text=text)
+
+
 def concurrency(place: CheckedPlace) -> Iterator[Result]:
     """How many concurrent runs of functions the account has, and whether the app may reserve what it wants to."""
     name, client = "concurrency", place.client("lambda")
@@ -99,13 +130,12 @@ def concurrency(place: CheckedPlace) -> Iterator[Result]:
     reservable = max(0, unreserved - _UNRESERVED)
     reservations = () if place.app is None else place.app.reservations
     wanted, workers = sum(each.runs for each in reservations), 0 if place.app is None else place.app.workers
-    # what the app's own functions have reserved is given back where a deploy changes it
+    # the account's unreserved runs are without those that the app's deployed functions have reserved already
     own = 0
-    if wanted > reservable:
-        for each in reservations:
-            function = place.stacks.physical(each.stacks, each.logical_id)
-            if function is not None:
-                own += client.get_function_concurrency(FunctionName=function).get("ReservedConcurrentExecutions", 0)
+    for each in reservations:
+        function = place.stacks.physical(each.stacks, each.logical_id)
+        if function is not None:
+            own += client.get_function_concurrency(FunctionName=function).get("ReservedConcurrentExecutions", 0)
     raise_quota = _raise_quota(place, "lambda", _CONCURRENCY_QUOTA, 1_000)
     has = f"{quota:,} concurrent runs, {unreserved:,} not reserved, of which {reservable:,} may be"
     details = {"quota": quota, "unreserved": unreserved, "reservable": reservable, "workers": workers}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,11 +13,14 @@ from highwater_lab.files import read_file
 from highwater_lab.template import ListedApp, TemplateError, load_templates, read_app
 from highwater_lab.template.assembly import declared_stacks
 from highwater_lab.template.document import Environment, Template
+from highwater_lab.template.parts import may_exist
 from highwater_lab.template.stacks import Stacks
 
 _FUNCTION: Final = "AWS::Lambda::Function"
 _MAPPING: Final = "AWS::Lambda::EventSourceMapping"
 _MACHINE: Final = "AWS::StepFunctions::StateMachine"
+# Types that the registry of a region need not have: custom resources, the CDK's own, and those of a transform
+_UNREGISTERED: Final = ("Custom::", "AWS::CloudFormation::CustomResource", "AWS::CDK::")
 _WORKERS: Final = re.compile(r'"MaxConcurrency"\s*:\s*(\d+)')
 _VERSION: Final = "bootstrapStackVersionSsmParameter"
 _ROLE: Final = "cloudFormationExecutionRoleArn"
@@ -117,6 +120,22 @@ class App:
             for template in self.templates
             for logical_id in template.section("Resources")
         )
+
+    @property
+    def registered(self) -> Mapping[str, list[str]]:
+        """The types that CloudFormation has to have in the region, with the logical ids of their resources.
+
+        Left out are resources whose condition is false, and templates with a transform, which may replace types.
+        """
+        found: dict[str, list[str]] = {}
+        for stack in self._stacks.all:
+            if stack.template.body.get("Transform"):
+                continue
+            for logical_id in stack.template.section("Resources"):
+                kind = str(stack.template.resource(logical_id).get("Type"))
+                if "::" in kind and not kind.startswith(_UNREGISTERED) and may_exist(stack, logical_id):
+                    found.setdefault(kind, []).append(logical_id)
+        return found
 
     @property
     def reservations(self) -> tuple[Reservation, ...]:

@@ -7,7 +7,15 @@ from typing import Final, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from highwater_lab.doctor.account import bootstrap, concurrency, config, permissions, quotas, service_linked_role
+from highwater_lab.doctor.account import (
+    bootstrap,
+    concurrency,
+    config,
+    permissions,
+    quotas,
+    service_linked_role,
+    types,
+)
 from highwater_lab.doctor.place import CheckedPlace
 from highwater_lab.doctor.result import Result, State, unread
 from highwater_lab.doctor.tables import alarms, cost, drift, leftovers, owners
@@ -19,6 +27,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "service-linked-role": service_linked_role,
     "bootstrap": bootstrap,
     "concurrency": concurrency,
+    "types": types,
     "owners": owners,
     "cost": cost,
     "leftovers": leftovers,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -126,15 +126,27 @@ class CheckedPlace:
                 self._described[table] = None
         return self._described[table]
 
-    def with_indexes(self, indexed: frozenset[str]) -> dict[str, frozenset[str]]:
-        """Return the tables of the region with the indexes of those that are *indexed*; others are listed with none."""
+    def tables_of(self, named: Iterable[tuple[str, str | None]]) -> dict[str, frozenset[str]]:
+        """Return the tables of the region, those in *named* as they are now, with the indexes that are named.
+
+        A table or an index that is named and was not seen is described again: it may have been made since.
+        """
         found = {name: frozenset[str]() for name in self.tables}
-        for name in sorted(indexed & found.keys()):
-            described = self.described(name)
-            if described is None:
-                del found[name]
+        indexes: dict[str, set[str]] = {}
+        for name, index in named:
+            indexes.setdefault(name, set()).update(() if index is None else (index,))
+        for name, wanted in sorted(indexes.items()):
+            if name in found and not wanted:
+                continue
+            was_described = name in self._described
+            present = _indexes(self.described(name))
+            if was_described and (present is None or wanted - present):
+                del self._described[name]
+                present = _indexes(self.described(name))
+            if present is None:
+                found.pop(name, None)
             else:
-                found[name] = frozenset(each["IndexName"] for each in described.get("GlobalSecondaryIndexes", []))
+                found[name] = present
         return found
 
     def live(self, name: TargetName) -> LiveTarget | None:
@@ -224,3 +236,10 @@ class CheckedPlace:
                 return False
             raise
         return True
+
+
+def _indexes(described: Any) -> frozenset[str] | None:
+    """Return the names of a table's indexes; `None` if there is no table."""
+    if described is None:
+        return None
+    return frozenset(each["IndexName"] for each in described.get("GlobalSecondaryIndexes", []))

@@ -76,8 +76,11 @@ class Result:
         }
 
 
-def unread(check: str, error: Exception) -> Result:
-    """Return the warning of a check, or of a part of it, for which a request to AWS failed."""
+def unread(check: str, error: Exception, *, if_denied: str = "") -> Result:
+    """Return the warning of a check, or of a part of it, for which a request to AWS failed.
+
+    *if_denied* is what a denial may mean besides a missing permission.
+    """
     message = " ".join(str(error).split())
     if not isinstance(error, ClientError) or error.response["Error"].get("Code") not in _DENIED:
         return Result(check=check, state=State.WARNING, text=f"cannot be read: {message}", fix="run it again")
@@ -87,4 +90,5 @@ def unread(check: str, error: Exception) -> Result:
         fix = f"ask those who run the organization: its service control policy denies {action}"
     else:
         fix = f"allow {action}; docs/doctor.md has the whole policy"
-    return Result(check=check, state=State.WARNING, text=f"may not be read: {action} is denied", fix=fix)
+    also = f"; {if_denied}" if if_denied else ""
+    return Result(check=check, state=State.WARNING, text=f"may not be read: {action} is denied{also}", fix=fix)

@@ -128,7 +128,8 @@ def _tagged(place: CheckedPlace) -> Iterator[Result]:
 def _target_id(target: TargetName) -> str:
     """Return the physical id of a target in stacks.
 
-    CloudFormation Template Reference, ScalableTarget, "Return values", read 2026-11.
+    CloudFormation Template Reference, ScalableTarget, "Return values", read 2026-11; seen in an account by others
+    (go-to-k/cdk-real-drift, issue 1562, 2026-07).
     """
     return f"{target.resource_id}|{target.scalable_dimension}|dynamodb"
 
@@ -182,19 +183,21 @@ def leftovers(place: CheckedPlace) -> Iterator[Result]:
     failed: dict[str, Result] = {}
 
     def targets() -> Iterable[Deviation]:
-        indexed = frozenset(each.table for each in place.scaling if each.index is not None)
-        return left_targets(place.scaling, place.with_indexes(indexed), place.prices)
+        tables = place.tables_of((each.table, each.index) for each in place.scaling)
+        return left_targets(place.scaling, tables, place.prices)
 
     def alarms() -> Iterable[Deviation]:
         seen = list(place.alarms())
-        indexed = frozenset(each.table for each in seen if each.index is not None)
-        return left_alarms(seen, place.scaling, place.with_indexes(indexed), place.prices)
+        tables = place.tables_of((each.table, each.index) for each in seen)
+        return left_alarms(seen, place.scaling, tables, place.prices)
 
     def plans() -> Iterable[Deviation]:
-        return left_plans(place.plans.plans, place.with_indexes(frozenset()), place.region)
+        tables = place.tables_of((each.table, None) for each in place.plans.plans)
+        return left_plans(place.plans.plans, tables, place.region)
 
     def queues() -> Iterable[Deviation]:
-        return left_queues(place.queues(), place.with_indexes(frozenset()), place.region)
+        seen = list(place.queues())
+        return left_queues(seen, place.tables_of((each.table, None) for each in seen), place.region)
 
     for part in (targets, alarms, plans, queues):
         try:

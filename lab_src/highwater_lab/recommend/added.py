@@ -12,14 +12,15 @@ from typing import Any, Final
 from highwater.core import Dimension
 from highwater_lab.simulation import TableSetup, TargetSetup
 
-# The function that runs during deploys: itself, its role, log group, two policies
-_OF_STACK: Final = 5
+# The function that runs during deploys: itself, its bound for events, its role, log group, two policies
+_OF_STACK: Final = 6
 # Two custom resources and the policy for the table
 _OF_TABLE: Final = 3
 _SCALER_ALARMS: Final = 12
-# Beside its alarms: function, role, log group, two policies, dead-letter queue with its policy, schedule with its role,
-# the permission for alarms, and the deploy function's permissions to hand tables over and to wait for marks
-_OF_SCALER: Final = 12
+# Beside its alarms: function, its bound for events, role, log group, two policies, dead-letter queue with its policy,
+# schedule with its role, the permission for alarms, and the deploy function's permissions to hand tables over and to
+# wait for marks
+_OF_SCALER: Final = 13
 # The plan, the custom resource that runs the scaler after deploys, and the one that raises the marks to the ceilings
 _OF_SCALED_TABLE: Final = 3
 # CloudFormation scales a global table itself; only a scaler's deploys and its marks need the permission for it

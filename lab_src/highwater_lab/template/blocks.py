@@ -11,7 +11,7 @@ from highwater_lab.template.references import as_object
 
 
 @dataclass(slots=True)
-class Keys:
+class TableKeys:
     """The keys of a table and of its indexes, as CloudFormation declares them."""
 
     schema: list[dict[str, Any]]
@@ -20,7 +20,7 @@ class Keys:
     indexes: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
-    def of_table(cls, values: Mapping[str, Any]) -> Keys:
+    def of_table(cls, values: Mapping[str, Any]) -> TableKeys:
         """Read the attributes of a table, and of the indexes in its own blocks."""
         attributes = [as_object(each) for each in blocks_of(values.get("attribute"))]
         keys = cls(_key_schema(values), {str(each.get("name")): each.get("type") for each in attributes}, [])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from highwater.core.names import TargetName
-from highwater_lab.template.blocks import Keys, block_of, blocks_of, first_of, given, is_wrong, renamed
+from highwater_lab.template.blocks import TableKeys, block_of, blocks_of, first_of, given, is_wrong, renamed
 from highwater_lab.template.changes import changes_of
 from highwater_lab.template.document import Dialect, Environment, LeftOut, Template, TemplateError
 from highwater_lab.template.references import Configuration, Resource, as_object
@@ -150,7 +150,7 @@ class _Translation:
         self._regions = {address: region or only for address, region in regions.items()}
         self._tables = {each.address: each for each in by_kind.get(_TABLE, ())}
         self._indexes = {address: list(self._indexes_of(table)) for address, table in self._tables.items()}
-        self._keys = {address: Keys.of_table(table.values) for address, table in self._tables.items()}
+        self._keys = {address: TableKeys.of_table(table.values) for address, table in self._tables.items()}
         self._add_own_indexes()
         self._replicas = {
             address: [*blocks_of(table.values.get("replica")), *self._own_replicas(table)]

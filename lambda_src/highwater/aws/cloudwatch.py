@@ -256,25 +256,6 @@ def _read_metrics(
 _DIMENSION_OF_METRIC = {f"Consumed{dimension.title()}CapacityUnits": dimension for dimension in Dimension}
 # DescribeAlarms accepts up to 100 names (Amazon CloudWatch API Reference, read 2026-11)
 _ALARMS_PER_CALL = 100
-# The members of a DescribeAlarms result that PutMetricAlarm accepts
-_ALARM_PROPERTIES = (
-    "AlarmName",
-    "AlarmDescription",
-    "ActionsEnabled",
-    "OKActions",
-    "AlarmActions",
-    "InsufficientDataActions",
-    "MetricName",
-    "Namespace",
-    "Statistic",
-    "Dimensions",
-    "Period",
-    "EvaluationPeriods",
-    "DatapointsToAlarm",
-    "Threshold",
-    "ComparisonOperator",
-    "TreatMissingData",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,12 +306,21 @@ def target_of_event(event: dict[str, Any]) -> TargetName | None:
 def move_threshold(cloudwatch: CloudWatchClient, seen: TargetAlarm, threshold: int) -> None:
     """Set the threshold of the alarm *seen*, in units consumed in a minute; its other properties stay the same.
 
+    PutMetricAlarm replaces the whole alarm (Amazon CloudWatch API Reference, read 2026-11), so the request repeats all
+    members that the client's boto3 knows. An older boto3 loses newer ones.
+
     An alarm that was deleted since it was read is not changed: PutMetricAlarm would create it again, and nothing would
     delete it, as its stack no longer has it.
     """
     if not cloudwatch.describe_alarms(AlarmNames=[seen.document["AlarmName"]])["MetricAlarms"]:
         return
-    properties: Any = {name: seen.document[name] for name in _ALARM_PROPERTIES if seen.document.get(name) is not None}
+    request: Any = cloudwatch.meta.service_model.operation_model("PutMetricAlarm").input_shape
+    # an empty list or text may be an answer, and not a request
+    properties: Any = {
+        name: value
+        for name, value in seen.document.items()
+        if name in request.members and value not in (None, [], {}, "")
+    }
     cloudwatch.put_metric_alarm(**properties | {"Threshold": float(threshold)})
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def client() -> CloudFormationClient:
-    """Create a client that retries throttled calls up to seven times, and tells in which mode a stack is deployed."""
+    """Create a client that retries throttled calls up to seven times, and notes in which mode a stack is deployed."""
     made = boto3.client("cloudformation", config=client_config(RARE))
     made.meta.events.register("before-parse.cloudformation.DescribeStacks", _note_mode)
     return made
@@ -28,7 +28,9 @@ def _note_mode(response_dict: dict[str, Any], customized_response_dict: dict[str
     """Note from the raw answer whether the operation is in express mode: the boto3 of Lambda's runtime may not know.
 
     botocore adds what is noted to the parsed answer, and leaves out the members that its model lacks: that has
-    `DeploymentConfig` from version 1.43.60 on, at the latest (looked at 1.43.11 and 1.43.60, 2026-11).
+    `DeploymentConfig` from version 1.43.60 on, at the latest (looked at 1.43.11 and 1.43.60, 2026-11). The raw answer
+    is XML, as CloudFormation's protocol is `query` (botocore 1.44.8); after another protocol the parsed member
+    decides.
     """
     customized_response_dict[_IS_EXPRESS] = b"<Mode>EXPRESS</Mode>" in response_dict["body"]
 
@@ -56,4 +58,5 @@ def read_stack(cloudformation: CloudFormationClient, stack_id: str) -> StackStat
     found = answer["Stacks"][0]
     updated = found.get("LastUpdatedTime")
     began = updated or found.get("CreationTime")
-    return StackState(str(found["StackStatus"]), str(updated or ""), bool(answer.get(_IS_EXPRESS)), began)
+    is_express = bool(answer.get(_IS_EXPRESS)) or found.get("DeploymentConfig", {}).get("Mode") == "EXPRESS"
+    return StackState(str(found["StackStatus"]), str(updated or ""), is_express, began)
