@@ -130,7 +130,7 @@ def test_each_table_has_a_line_and_the_sum_leaves_out_the_unknown(command: Comma
     assert sorted(lines[:2]) == [
         "aws_dynamodb_table.carts: idle, now 18.13 USD a month, 0 % throttled; stays, as the best costs 18.13 less "
         "(on-demand).",
-        "aws_dynamodb_table.orders: now 1,424 USD a month, 0 % throttled; read 3-3 at 70 %, write 120-140 at 90 %: "
+        "aws_dynamodb_table.orders: now 1,424 USD a month, 0 % throttled; read 3-9 at 70 %, write 120-340 at 90 %: "
         "58.02 USD a month, 0 % throttled, 1,366 less; on demand 165.",
     ]
     assert lines[2:4] == [

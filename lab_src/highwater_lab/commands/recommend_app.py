@@ -88,7 +88,7 @@ def plan_sentence(table: TablePlan, rule: Rule) -> str:
     found = table.found
     if found is None or found.declared is None or found.on_demand is None:
         return f"{table.name}: unknown: {table.unknown}."
-    now, advised = found.declared, found.advised(rule)
+    now = found.declared
     mode = "on demand now" if now.plan is None else "now"
     idle = "idle, " if table.is_idle else ""
     text = f"{table.name}: {idle}{mode} {figures(now)}; {change_text(found, rule)}"

@@ -75,11 +75,17 @@ def advice_notes(found: Recommendation, rule: Rule) -> list[str]:
         notes.append(f"a month at its ceilings would cost {usd(found.ceiling_usd)}")
     if advised.once_usd >= 0.005:
         notes.append(f"its high-water marks cost {advised.once_usd:,.2f} once")
+    return notes + warnings_of(found, rule)
+
+
+def warnings_of(found: Recommendation, rule: Rule) -> list[str]:
+    """Return the reasons why the plan that is advised may throttle more in days that were not seen."""
+    advised, warnings = found.advised(rule), []
     if found.rise is not None and advised.plan is not None:
-        notes.append(
+        warnings.append(
             f"requests rose {found.rise.times:.0f} times within five minutes ({found.rise.at:%a %Y-%m-%d %H:%M} UTC), "
             "which auto scaling cannot follow: in days that were not seen it may throttle more"
         )
-    if not advised.keeps(rule.limit_percent / 2) and advised.keeps(rule.limit_percent):
-        notes.append("it uses more than half of the limit, and may break it in days that were not seen")
-    return notes
+    if not advised.keeps(rule.limit_percent / 2):
+        warnings.append("it uses more than half of the limit, and may break it in days that were not seen")
+    return warnings
