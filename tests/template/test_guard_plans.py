@@ -46,7 +46,7 @@ REMOVED = "removed: Terraform deletes it, with its data"
 CREATED = f"{PURCHASES} creates another, empty table orders"
 MOVED_BLOCK = f"add a moved block from {ORDERS} to {PURCHASES}"
 REBUILT = (
-    "index by-g: Terraform deletes it and builds it again with other keys or another projection; queries fail "
+    "index by-g: Terraform deletes it and builds it again with its other keys, projection or warm throughput; queries fail "
     "meanwhile; "
     "add an index under another name, and delete the old one when nothing queries it"
 )

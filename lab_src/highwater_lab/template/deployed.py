@@ -53,12 +53,16 @@ class Replica:
         planned: The change of that resource in a Terraform plan; `None` without one.
         is_protected: Whether deletion protection is on.
         is_kept: Whether the replica stays when its declaration is removed.
+        kms_key: The key that encrypts it, in a block of Terraform; empty if it is not declared.
+        consistency: Its consistency mode, likewise.
     """
 
     source: str = ""
     planned: Planned | None = None
     is_protected: bool = False
     is_kept: bool = False
+    kms_key: str = ""
+    consistency: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +73,13 @@ class Index:
         keys: Its keys and projection, as a text that is equal for equal ones.
         source: The address of its own resource; empty for a part of the table.
         planned: The change of that resource in a Terraform plan; `None` without one.
+        attributes: The names of its key attributes.
     """
 
     keys: str
     source: str = ""
     planned: Planned | None = None
+    attributes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,12 +200,13 @@ class _Reading:
     def _index(self, declared: dict[str, Any]) -> Index:
         keys = f"{self._keys(declared.get(KEYS))} {self._text(declared.get('Projection'))}"
         source = str(declared.get("Source") or "")
-        return Index(keys, source, self._stack.template.planned.get(source))
+        attributes = tuple(self._plain(each.get("AttributeName")) for each in self._mappings(declared.get(KEYS)))
+        return Index(keys, source, self._stack.template.planned.get(source), attributes)
 
     def _fixed(self, name: str) -> str:
         value = self._declared.get(name)
         # the types of attributes are compared one by one
-        if value is None or name in (TYPES, "PrimaryKey"):
+        if self._text(value) in ("", "[]") or name in (TYPES, "PrimaryKey"):
             return ""
         if name == NAME:
             return self._plain(value)
@@ -282,10 +289,14 @@ class _Reading:
                 source=(source := str(each.get("Source") or "")),
                 planned=self._stack.template.planned.get(source),
                 is_protected=self._plain(each.get("DeletionProtectionEnabled")) == "true",
+                kms_key=self._plain(each.get("KmsKey")),
+                consistency=self._plain(each.get("ConsistencyMode")),
             )
             for each in declared
         }
-        for source in self._declared.get("UnplacedReplicas") or ():
+        # a reader of plans writes it
+        unplaced = self._declared.get("UnplacedReplicas") if self._stack.template.is_plan else None
+        for source in unplaced or ():
             replicas[source] = Replica(source=source, planned=self._stack.template.planned.get(source))
         for logical_id, properties in self._stack.resources(REPLICA):
             if identity(self._stack, self._plain(properties.get(NAME))) == self._found.table:
@@ -320,7 +331,7 @@ class _Reading:
         # a value that cannot be evaluated is compared as it is written
         with contextlib.suppress(TemplateError):
             value = self._resolver.resolve(value)
-        return as_placeholders(_plain(value))
+        return "" if value is None else as_placeholders(_plain(value))
 
 
 def _plain(value: Any) -> str:

@@ -37,7 +37,8 @@ def hazards_of(
     plan = PlannedChanges(plans, after)
     hazards = []
     for old, new in match_tables(before, after):
-        table = new or old
+        is_gone = new is None or (new.logical_id is None and old is not None)
+        table = old if is_gone else new
         assert table is not None  # noqa: S101 - a table is in one of the apps
         is_terraform = bool(table.dialect.words)
         found = [*(of_terraform(old, new, plan) if is_terraform else of_cloudformation(old, new))]
@@ -47,6 +48,8 @@ def hazards_of(
                 what, _, fix = remark.text.rpartition("; ")
                 found.append(TableHazard(HazardKind.TWO_TARGETS, consequence, what, fix))
         hazards += [Hazard(each.kind, table.name, table.stage, each.consequence, each.what, each.fix) for each in found]
+    for address, each in plan.without_table(before):
+        hazards.append(Hazard(each.kind, address, "", each.consequence, each.what, each.fix))
     return tuple(hazards)
 
 

@@ -47,9 +47,11 @@ def two_deploys(old: str, new: str) -> tuple[str, str]:
 
 def of_cloudformation(old: ListedTable | None, new: ListedTable | None) -> Iterator[TableHazard]:
     """Yield the hazards of one table, which an app before and after a change declare; `None` where one does not."""
-    if new is None:
-        if old is not None and old.logical_id is not None:
-            yield _removed(old.deployed)
+    if old is not None and old.logical_id is not None and (new is None or new.logical_id is None):
+        # its scalable targets may stay
+        yield _removed(old.deployed)
+    elif new is None:
+        return
     elif old is None:
         yield from _unscaled_replica(None, new)
     elif old.declaration is None or new.declaration is None:
