@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from highwater.core import Dimension, Units
 from highwater_lab.template.document import Planned, TemplateError
-from highwater_lab.template.open_values import OpenValues, as_placeholders, open_values
+from highwater_lab.template.open_values import UNREAD, OpenValues, as_placeholders, open_values
 from highwater_lab.template.parts import Parts, identity
 from highwater_lab.template.replacements import (
     GLOBAL_TABLE,
@@ -142,13 +142,25 @@ class Declaration:
         return _Reading(self.found, self.parts, values or {}).deployed()
 
     def exists(self, values: Mapping[str, str]) -> bool:
-        """Return whether the table's condition is true, or cannot be read."""
-        stack = self.found.stack
-        condition = stack.template.resource(self.found.logical_id or "").get("Condition")
+        """Return whether the table's condition is true, and those of its nested stacks, or cannot be read."""
         try:
-            return condition is None or stack.resolver_with(values).holds(str(condition))
+            return self.found.stack.exists_with(values, self.found.logical_id or "")
         except TemplateError:
             return True
+
+    def reads_as(self, other: Declaration) -> bool:
+        """Return whether another declaration has the same text, in all that the hazards of a table are read from."""
+        return bool(self._text() == other._text())
+
+    def _text(self) -> Any:
+        stack, sections = self.found.stack, ("Parameters", "Mappings", "Conditions")
+        resources = [
+            stack.template.resource(self.found.logical_id or ""),
+            *(stack.template.resource(logical_id) for logical_id, _ in stack.resources(REPLICA)),
+            *(outer.template.resource(nested) for outer, nested in stack.parents),
+        ]
+        templates = [stack.template, *(outer.template for outer, _ in stack.parents)]
+        return _read_parts(resources), [template.section(name) for template in templates for name in sections]
 
     def open_values(self) -> OpenValues:
         """Return the references that the table rests on and that have no value, with the values to try."""
@@ -183,8 +195,8 @@ class _Reading:
                 self._plain(each.get("AttributeName")): self._plain(each.get("AttributeType"))
                 for each in self._mappings(self._declared.get(TYPES))
             },
-            on_removal=str(self._resource.get("DeletionPolicy") or "Delete"),
-            on_replacement=str(self._resource.get("UpdateReplacePolicy") or "Delete"),
+            on_removal=self._plain(self._resource.get("DeletionPolicy")) or "Delete",
+            on_replacement=self._plain(self._resource.get("UpdateReplacePolicy")) or "Delete",
             is_protected=any(self._plain(each.get("DeletionProtectionEnabled")) == "true" for each in protected),
             is_on_demand=self._is_on_demand(),
             is_strong=self._plain(self._declared.get("MultiRegionConsistency")) == "STRONG",
@@ -299,10 +311,11 @@ class _Reading:
         for source in unplaced or ():
             replicas[source] = Replica(source=source, planned=self._stack.template.planned.get(source))
         for logical_id, properties in self._stack.resources(REPLICA):
-            if identity(self._stack, self._plain(properties.get(NAME))) == self._found.table:
-                is_kept = bool(properties.get("SkipReplicaDeletion")) or str(
-                    self._stack.template.resource(logical_id).get("DeletionPolicy")
-                ).startswith("Retain")
+            resource = self._stack.template.resource(logical_id)
+            is_there = self._exists(resource.get("Condition"))
+            if is_there and identity(self._stack, self._plain(properties.get(NAME))) == self._found.table:
+                skips = self._plain(properties.get("SkipReplicaDeletion")) == "true"
+                is_kept = skips or self._plain(resource.get("DeletionPolicy")).startswith("Retain")
                 replicas[self._plain(properties.get("Region"))] = Replica(source=logical_id, is_kept=is_kept)
         return replicas
 
@@ -311,9 +324,22 @@ class _Reading:
         if self._is_on_demand():
             return
         for index, each in self._of_resources():
-            settings = each.get("WriteProvisionedThroughputSettings")
-            if not isinstance(settings, dict) or not settings.get("WriteCapacityAutoScalingSettings"):
+            settings = self._mapping(each.get("WriteProvisionedThroughputSettings"))
+            if not settings.get("WriteCapacityAutoScalingSettings"):
                 yield "table" if index is None else f"index {index}"
+
+    def _exists(self, condition: Any) -> bool:
+        try:
+            return condition is None or self._resolver.holds(str(condition))
+        except TemplateError:
+            return True
+
+    def _mapping(self, value: Any) -> dict[str, Any]:
+        try:
+            return self._resolver.mapping(value, "")
+        except TemplateError:
+            # it is there
+            return {"WriteCapacityAutoScalingSettings": value}
 
     def _mappings(self, value: Any) -> list[dict[str, Any]]:
         try:
@@ -332,6 +358,15 @@ class _Reading:
         with contextlib.suppress(TemplateError):
             value = self._resolver.resolve(value)
         return "" if value is None else as_placeholders(_plain(value))
+
+
+def _read_parts(value: Any) -> Any:
+    """Return a part of a template without the parts that no hazard is about."""
+    if isinstance(value, list):
+        return [_read_parts(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _read_parts(each) for name, each in value.items() if name not in UNREAD and name != "Metadata"}
 
 
 def _plain(value: Any) -> str:

@@ -235,7 +235,7 @@ class Configuration:
                 yield str(content.get("address")), as_object(as_object(content.get("change")).get("after_unknown"))
 
     def _actions_of(self, changes: list[Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield by address, also a former one, the actions of a plan; those that create again leave nothing forgotten."""
+        """Yield by address, also a former one, the actions of a plan; none for an address that has a resource after."""
         current = [change for change in map(as_object, changes) if not change.get("deposed")]
         yield from ((str(change["previous_address"]), ()) for change in current if change.get("previous_address"))
         for change in current:

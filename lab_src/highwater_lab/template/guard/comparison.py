@@ -51,7 +51,7 @@ def lowered_marks(was: Deployed, now: Deployed, dialect: Dialect) -> Iterator[Ta
     # "decreasing WarmThroughput is not supported", ValidationException of UpdateTable (aws-controllers-k8s/
     # dynamodb-controller, docs/api-quirks, measured 2026-10); Amazon DynamoDB Developer Guide, "Warm throughput"
     lower = []
-    for index, mark in now.marks.items():
+    for index in now.marks:
         if index is not None and dialect.words:
             # Terraform builds such an index again
             continue
@@ -117,9 +117,7 @@ def units_text(changed: Sequence[tuple[Target, int, int]]) -> str:
 
 
 def unscaled(table: ListedTable) -> list[str]:
-    """Return the parts of a provisioned table without auto scaling of writes."""
-    if not table.dialect.words:
-        return list(table.deployed.unscaled)
+    """Return the parts of a provisioned table of Terraform without auto scaling of writes."""
     if table.setup is None or table.setup.is_on_demand:
         return []
     return [each.label for each in table.setup.resources if each.write.tracking is None]
