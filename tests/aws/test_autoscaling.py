@@ -8,18 +8,20 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from highwater.aws import autoscaling
 from highwater.aws.autoscaling import (
     find_targets,
     read_failures,
     read_targets,
+    register_again,
     service_time,
     set_bounds,
     set_bounds_patiently,
     suspend,
 )
-from highwater.core import Bounds
+from highwater.core import Bounds, Units
 from highwater.core.names import TargetName
 from highwater.core.units import Dimension
 from tests.aws.bench import Bench, Call, Wire, refusal, rewritten
@@ -47,6 +49,28 @@ def test_set_bounds_when_seen_again_are_the_same_for_just_that_target(bench: Ben
         set_bounds(wire.client, name, Bounds(5 + place, 500 + place))
     seen = read_targets(wire.client, names)
     assert [seen.of(name) for name in names] == [Bounds(5, 500), Bounds(6, 501), Bounds(7, 502), None]
+
+
+def test_registering_again_moves_capacity_into_the_bounds_and_changes_nothing_else(bench: Bench, wire: Wire) -> None:
+    table = bench.make_table()
+    name = TargetName(table, None, Dimension.WRITE)
+    set_bounds(wire.client, name, Bounds(40, 500))
+    suspend(wire.client, name, suspended=True)
+    bench.dynamodb.update_table(
+        TableName=table, ProvisionedThroughput={"ReadCapacityUnits": 5, "WriteCapacityUnits": 9}
+    )
+    assert bench.capacities(table) == {None: Units(5, 9)}
+    register_again(wire.client, name)
+    assert bench.capacities(table) == {None: Units(5, 40)}
+    seen = read_targets(wire.client, [name])
+    assert (seen.of(name), seen.is_suspended(name)) == (Bounds(40, 500), True)
+
+
+def test_target_that_is_not_registered_is_not_registered_again(bench: Bench, wire: Wire) -> None:
+    name = TargetName(bench.make_table(), None, Dimension.READ)
+    with pytest.raises(ClientError, match="ValidationException"):
+        register_again(wire.client, name)
+    assert read_targets(wire.client, [name]).of(name) is None
 
 
 def test_targets_of_a_table_are_found_with_its_indexes_and_without_other_tables(bench: Bench, wire: Wire) -> None:

@@ -74,3 +74,29 @@ def test_an_update_began_when_it_was_last_updated(monkeypatch: pytest.MonkeyPatc
     client = _client(monkeypatch, "<LastUpdatedTime>2027-04-05T06:07:08Z</LastUpdatedTime>", is_old=False)
     state = stacks.read_stack(client, "Shop")
     assert (state.updated, state.began) == ("2027-04-05 06:07:08+00:00", datetime(2027, 4, 5, 6, 7, 8, tzinfo=UTC))
+
+
+_LISTED = """<ListStackResourcesResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/">
+<ListStackResourcesResult>{more}<StackResourceSummaries>{members}</StackResourceSummaries></ListStackResourcesResult>
+</ListStackResourcesResponse>"""
+_MEMBER = """<member><LogicalResourceId>{}</LogicalResourceId><PhysicalResourceId>{}</PhysicalResourceId>
+<ResourceType>AWS::DynamoDB::Table</ResourceType><ResourceStatus>{}</ResourceStatus>
+<LastUpdatedTimestamp>2027-03-04T05:06:07.890Z</LastUpdatedTimestamp></member>"""
+
+
+def test_names_of_a_stacks_resources_are_read_from_all_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = [
+        [("Orders", "shop-orders", "UPDATE_ROLLBACK_COMPLETE"), ("Other", "shop-other", "CREATE_COMPLETE")],
+        [("Visits", "visits", "UPDATE_COMPLETE"), ("Gone", "gone", "DELETE_SKIPPED"), ("New", "", "CREATE_FAILED")],
+    ]
+    client = _client(monkeypatch, "", is_old=False)
+
+    def answer(request: Any, **_: Any) -> AWSResponse:
+        page = 1 if "NextToken=second" in str(request.body) else 0
+        members = "".join(_MEMBER.format(*each) for each in pages[page])
+        text = _LISTED.format(more="" if page else "<NextToken>second</NextToken>", members=members)
+        return AWSResponse(request.url, 200, HTTPHeaders(), _Raw(text.encode()))
+
+    client.meta.events.register("before-send.cloudformation.ListStackResources", answer)
+    wanted = {"Orders", "Visits", "Gone", "New", "Missing"}
+    assert stacks.read_names(client, "Shop", wanted) == ["shop-orders", "visits"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -13,13 +14,23 @@ from rich.console import Console, Group
 
 from highwater.aws.logs import LoggedDecision, LoggedLimit
 from highwater.cli.listing import lines, listed
-from highwater.cli.situation import HighMark, MissingTable, OpenWindow, Seen, Situation, UnmanagedIndex, read_situations
+from highwater.cli.situation import (
+    FixedBelowFloor,
+    HighMark,
+    MissingTable,
+    OpenWindow,
+    Seen,
+    Situation,
+    UnmanagedIndex,
+    read_situations,
+)
 from highwater.core import Bounds, Capacity, Dimension, HighWaterMark, IndexCapacity, Plan, Units, Window
 from highwater.core.boosts import Lease
 from highwater.core.plan.plan import Target
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater.terminal.console import Hanging
 from highwater_lab.services.timing import Timing
+from highwater_lab.services.update_table import CapacityControl
 from tests.memory_aws.account import MemoryRegion
 from tests.memory_aws.stage import MINUTE, NOW, PLAN, Stage
 
@@ -231,7 +242,7 @@ COURIERS = [
 ]
 
 
-def _shown(seen: list[Situation], width: int) -> list[str]:
+def _shown(seen: Sequence[Seen], width: int) -> list[str]:
     console = Console(width=width, file=io.StringIO(), legacy_windows=False)
     with console.capture() as shown:
         console.print(listed(seen))
@@ -258,7 +269,7 @@ def test_line_that_is_too_long_goes_on_indented() -> None:
     assert shown.get().splitlines() == ["  one two three four five six seven", "    eight nine", ""]
 
 
-def _read(stage: Stage, plan: Plan) -> list[Situation | UnmanagedIndex]:
+def _read(stage: Stage, plan: Plan) -> list[Situation | FixedBelowFloor | UnmanagedIndex]:
     scaled = ScaledPlan(table="orders", mode=Mode.FLOOR, plan=plan, scaler="scaler")
     return list(read_situations(scaled, stage.region_of(None), None))
 
@@ -316,6 +327,29 @@ def test_index_that_the_plan_does_not_know_is_yielded() -> None:
     stage.table("orders", replace(PLAN, indexes=indexes))
     found = _read(stage, replace(PLAN, indexes=indexes[1:]))
     assert found[4:] == [UnmanagedIndex("orders", "scaler", "by-date", Units(7, 12))]
+
+
+def test_fixed_capacity_below_its_floor_is_told_with_what_becomes_of_it() -> None:
+    stage = Stage()
+    plan = replace(PLAN, read=Capacity.fixed(units=1_070))
+    stage.table("orders", plan)
+    stage.account.tables["orders"].resources[None] = CapacityControl({Dimension.READ: 4, Dimension.WRITE: 12})
+    found = _read(stage, plan)
+    (target, _) = plan.targets()
+    assert found[1:] == [FixedBelowFloor("orders", "scaler", target, 1_070, 4)]
+    told = "orders: table read has 4 of its fixed 1,070 units/s; the scaler's next run registers its target again"
+    assert list(lines(found))[1:] == [told]
+    assert found[1].document() == {
+        "table": "orders",
+        "region": "",
+        "scaler": "scaler",
+        "target": "table read",
+        "floor": 1_070,
+        "provisioned": 4,
+        "problem": told,
+    }
+    rows = [line.split() for line in _shown(found, 200) if line.startswith(" orders")]
+    assert ["orders", "table", "read", "4", "1,070"] in rows
 
 
 @pytest.mark.parametrize(

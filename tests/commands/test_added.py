@@ -111,6 +111,6 @@ def test_stack_that_has_managed_tables_has_the_function_already(command: Command
 def test_targets_that_leave_are_told(command: Command, tmp_path: Path) -> None:
     _written(_stack(tmp_path / "app", ("Scaled",), is_scaled=True)[0])
     assert command("migrate", "app").stdout.splitlines()[-2] == (
-        "Shop: 16 resources come with 1 managed table, and 5 leave; with a ThrottleAwareScaler 31 more, 15 of them "
+        "Shop: 17 resources come with 1 managed table, and 5 leave; with a ThrottleAwareScaler 31 more, 15 of them "
         "alarms at 0.10 USD a month."
     )

@@ -157,14 +157,15 @@ def test_cheapest_plan_of_a_table_is_searched_for(command: Command, apps: tuple[
         (["--against", TWO, "--table", "Nope"], "there is no table 'Nope'; the tables are Data/Orders, Data/Visits"),
         (
             ["--against", "--upload-pack=x"],
-            "--against --upload-pack=x: is neither a folder or template nor a revision of git: fatal: not a git "
-            "repository (or any of the parent directories): .git",
+            "--against --upload-pack=x: is neither a folder or template nor a revision of git",
         ),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
 )
 def test_options_that_have_no_meaning_are_refused(command: Command, options: list[str], message: str) -> None:
-    assert refused(command("rehearse", TWO, "--scenario", "step", *options)) == f"highwater rehearse: {message}"
+    said = refused(command("rehearse", TWO, "--scenario", "step", *options))
+    # git's own words follow where the checkout has no repository
+    assert said.partition(": fatal:")[0] == f"highwater rehearse: {message}"
 
 
 @pytest.mark.parametrize("name", ["rehearse", "simulate", "recommend", "migrate"])
@@ -373,7 +374,9 @@ def test_unknown_change_fails_only_on_request(command: Command, tmp_path: Path) 
     assert "is not known" not in command(*compared, "--parameter", "Name=orders").stdout
 
 
-def test_template_is_compared_with_its_version_in_a_revision(command: Command, tmp_path: Path) -> None:
+def test_template_is_compared_with_its_version_in_a_revision(
+    command: Command, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     def template(*names: str) -> str:
         key = {"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}], "BillingMode": "PAY_PER_REQUEST"}
         return json.dumps({"Resources": {name: {"Type": "AWS::DynamoDB::Table", "Properties": key} for name in names}})
@@ -392,10 +395,21 @@ def test_template_is_compared_with_its_version_in_a_revision(command: Command, t
         done = command("rehearse", path, "--against", "HEAD", "--scenario", "step")
         assert (done.returncode, done.stderr) == (1, "")
         assert done.stdout.startswith("✗ Orders: removed: CloudFormation deletes it, with its data")
+    # git runs where the template is
+    elsewhere = Command(tmp_path_factory.mktemp("elsewhere"))
+    done = elsewhere("rehearse", str(file), "--against", "HEAD", "--scenario", "step")
+    assert (done.returncode, done.stderr) == (1, "")
     (tmp_path / "new.json").write_text(template("Carts"))
+    done = command("rehearse", "new.json", "--against", "HEAD", "--scenario", "step")
+    assert (done.returncode, done.stderr) == (0, "")
+    (tmp_path / ".gitignore").write_text("new.json\n")
     assert refused(command("rehearse", "new.json", "--against", "HEAD", "--scenario", "step")) == (
-        "highwater rehearse: --against HEAD: has no new.json, and no cdk.json of an app to synthesize; give the old "
-        "template's file"
+        "highwater rehearse: --against HEAD: has no new.json, which git ignores or does not have, and no cdk.json of "
+        "an app to synthesize; give the old app's folder or template"
+    )
+    assert refused(command("rehearse", "new.json", "--against", "", "--scenario", "step")) == (
+        "highwater rehearse: --against is empty; give a folder, a template, a Terraform plan or state, or a revision "
+        "of git"
     )
 
 

@@ -75,6 +75,35 @@ def resolved(value: Any, ref: Callable[[str], str], attribute: Callable[[str], s
     return {name: resolved(item, ref, attribute) for name, item in value.items()}
 
 
+def depended_on(template: dict[str, Any], name: str) -> set[str]:
+    """What a resource waits for: its dependencies, and those that its properties refer to."""
+    resource = template["Resources"][name]
+    found = set(resource.get("DependsOn", []))
+
+    def search(value: Any) -> None:
+        if isinstance(value, list):
+            for item in value:
+                search(item)
+        elif isinstance(value, dict):
+            if "Ref" in value:
+                found.add(value["Ref"])
+            if "Fn::GetAtt" in value:
+                found.add(value["Fn::GetAtt"][0])
+            for item in value.values():
+                search(item)
+
+    search(resource.get("Properties", {}))
+    return found & set(template["Resources"])
+
+
+def all_before(template: dict[str, Any], name: str, seen: tuple[str, ...] = ()) -> set[str]:
+    """All that is created before a resource; fails in a circle."""
+    assert name not in seen, f"circle: {' -> '.join([*seen, name])}"
+    return {
+        each for other in depended_on(template, name) for each in (other, *all_before(template, other, (*seen, name)))
+    }
+
+
 def listed(value: str | list[str]) -> list[str]:
     """What an IAM statement gives as one or as several."""
     return [value] if isinstance(value, str) else value

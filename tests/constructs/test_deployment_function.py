@@ -42,7 +42,11 @@ def test_role_may_do_exactly_this() -> None:
     assert logs == {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Effect": "Allow"}
     assert policies["Bounds"] == [
         *BOUNDS_STATEMENTS,
-        {"Action": "cloudformation:DescribeStacks", "Effect": "Allow", "Resource": {"Ref": "AWS::StackId"}},
+        {
+            "Action": ["cloudformation:DescribeStacks", "cloudformation:ListStackResources"],
+            "Effect": "Allow",
+            "Resource": {"Ref": "AWS::StackId"},
+        },
         policies["Marks"][0],
     ]
     (itself,) = policies["Marks"]
@@ -159,6 +163,7 @@ def test_custom_resources_have_half_an_hour_to_answer_and_those_of_marks_longer(
         "Custom::HighwaterAftermath": 1_800,
         "Custom::HighwaterFloors": 1_800,
         "Custom::HighwaterScaled": 1_800,
+        "Custom::HighwaterUnits": 1_800,
         "Custom::HighwaterMarks": 3_300,
     }
 

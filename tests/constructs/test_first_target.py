@@ -8,44 +8,25 @@ import aws_cdk as cdk
 import pytest
 
 from cdk_highwater import GlobalSecondaryIndex, ThrottleAwareScaler, manage_capacity
-from tests.constructs.template_view import READ, WRITE, TemplateView, global_table, key, new_stack, scalable_table
+from tests.constructs.template_view import (
+    READ,
+    WRITE,
+    TemplateView,
+    all_before,
+    depended_on,
+    global_table,
+    key,
+    new_stack,
+    scalable_table,
+)
 
 TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
-
-
-def _depended_on(template: dict[str, Any], name: str) -> set[str]:
-    """What a resource waits for: its dependencies, and those that its properties refer to."""
-    resource = template["Resources"][name]
-    found = set(resource.get("DependsOn", []))
-
-    def search(value: Any) -> None:
-        if isinstance(value, list):
-            for item in value:
-                search(item)
-        elif isinstance(value, dict):
-            if "Ref" in value:
-                found.add(value["Ref"])
-            if "Fn::GetAtt" in value:
-                found.add(value["Fn::GetAtt"][0])
-            for item in value.values():
-                search(item)
-
-    search(resource.get("Properties", {}))
-    return found & set(template["Resources"])
-
-
-def _all_before(template: dict[str, Any], name: str, seen: tuple[str, ...] = ()) -> set[str]:
-    """All that is created before a resource; fails in a circle."""
-    assert name not in seen, f"circle: {' -> '.join([*seen, name])}"
-    return {
-        each for other in _depended_on(template, name) for each in (other, *_all_before(template, other, (*seen, name)))
-    }
 
 
 def _first_and_others(stack: cdk.Stack) -> tuple[str, list[str], dict[str, Any]]:
     template = TemplateView(stack).template
     targets = [name for name, each in template["Resources"].items() if each["Type"] == TARGET]
-    (first,) = [name for name in targets if not _all_before(template, name).intersection(targets)]
+    (first,) = [name for name in targets if not all_before(template, name).intersection(targets)]
     return first, [name for name in targets if name != first], template
 
 
@@ -59,7 +40,7 @@ def test_every_target_of_a_stack_waits_for_the_first_and_for_no_other() -> None:
     first, others, template = _first_and_others(stack)
     assert len(others) == 11
     for name in others:
-        assert {each for each in _depended_on(template, name) if each in others or each == first} == {first}
+        assert {each for each in depended_on(template, name) if each in others or each == first} == {first}
 
 
 @pytest.mark.parametrize("is_wrapped", [False, True], ids=["table", "capacity"])
@@ -71,4 +52,4 @@ def test_tables_that_wait_for_later_ones_make_no_circle(*, is_wrapped: bool) -> 
     first, _, template = _first_and_others(stack)
     assert first.startswith("Later")
     for name in template["Resources"]:
-        _all_before(template, name)
+        all_before(template, name)

@@ -40,7 +40,7 @@ FIXED = Capacity.fixed(5)
 _LOAD = Window.daily("load", start="05:00", end="06:30", timezone="UTC", write_min=900)
 _MOST, _MOST_RESOURCES = 10_240, 500
 # tables that fit, tables that do not, characters of their names, and what the latter would take
-ROOM = [(28, 32, 20, "10,635"), (24, 27, 60, "10,285"), (20, 24, 120, "10,747")]
+ROOM = [(28, 32, 20, "10,673"), (24, 27, 60, "10,323"), (20, 24, 120, "10,785")]
 _FIX = (
     "manage fewer tables in a stack, and give each stack a scaler of its own, as a scaler's stack has permissions for "
     "all its tables; docs/fleets.md tells how [highwater:tooManyTables]"

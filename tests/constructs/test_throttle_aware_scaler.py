@@ -107,9 +107,15 @@ def test_schedule_runs_it_every_minute_and_goes_first_when_all_goes() -> None:
     assert any("Plan" in name for name in scaled["DependsOn"])
     assert scaled["Properties"]["Scaler"]["Fn::GetAtt"][0].startswith("ScalerFunction")
     assert "Region" not in scaled["Properties"]
-    assert {"Action": "lambda:InvokeFunction", "Effect": "Allow", "Resource": scaled["Properties"]["Scaler"]} in (
-        view.statements("HighwaterDeployment")
-    )
+    (invoking,) = [
+        each["Properties"]
+        for name, each in view.named("AWS::IAM::Policy").items()
+        if name in scaled["DependsOn"] and name.startswith("ScalerFunctionHandOn")
+    ]
+    assert invoking["PolicyDocument"]["Statement"] == [
+        {"Action": "lambda:InvokeFunction", "Effect": "Allow", "Resource": scaled["Properties"]["Scaler"]}
+    ]
+    assert any(role["Ref"].startswith("HighwaterDeploymentRole") for role in invoking["Roles"])
 
 
 def test_each_autoscaled_dimension_has_an_alarm_that_starts_the_function() -> None:

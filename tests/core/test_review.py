@@ -7,8 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from highwater.core import Bounds, Capacity, DecreaseBudget, Dimension, Plan, Units, Window
+from highwater.core import Bounds, Capacity, DecreaseBudget, Dimension, IndexCapacity, Plan, Target, Units, Window
+from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import Slots, slot_at
 from highwater.core.scaler import (
     Clock,
@@ -301,3 +304,73 @@ def test_fleet_is_told_that_no_more_is_to_be_had(mode: Mode, ceiling: int, is_mo
     if ceiling == 150:
         assert is_most
         assert write.hint.is_most
+
+
+FIXED = Plan(
+    read=Capacity.fixed(units=70),
+    write=Capacity.autoscaled(min_capacity=12, max_capacity=400),
+    indexes=(IndexCapacity(index_name="by_day", write=Capacity.fixed(units=33)),),
+)
+BY_DAY_READ, BY_DAY_WRITE = ("by_day", Dimension.READ), ("by_day", Dimension.WRITE)
+FIXED_FLOORS = {READ: 70, BY_DAY_READ: 70, BY_DAY_WRITE: 33}
+
+
+@pytest.mark.parametrize(
+    ("of_table", "of_index", "floors", "mode", "expected"),
+    [
+        pytest.param((70, 12), (70, 33), FIXED_FLOORS, Mode.FLOOR, [], id="at-their-floors"),
+        pytest.param(
+            (1, 1), (1, 1), FIXED_FLOORS, Mode.FLOOR, [READ, BY_DAY_READ, BY_DAY_WRITE], id="reset-by-a-deploy"
+        ),
+        pytest.param((69, 12), (70, 34), FIXED_FLOORS, Mode.BOOSTS, [READ], id="one-below"),
+        pytest.param((1, 1), (1, 1), {BY_DAY_READ: 70}, Mode.FLOOR, [BY_DAY_READ], id="only-what-is-registered"),
+        pytest.param((0, 0), (0, 0), FIXED_FLOORS, Mode.FLOOR, [], id="on-demand"),
+        pytest.param((1, 1), (1, 1), FIXED_FLOORS, Mode.DIRECT, [], id="no-floors-in-direct-mode"),
+        pytest.param((1, 1), None, FIXED_FLOORS, Mode.FLOOR, [READ], id="index-that-is-gone"),
+        pytest.param(
+            (65, 12), (65, 33), {READ: 60, BY_DAY_READ: 66}, Mode.FLOOR, [BY_DAY_READ], id="live-floors-count"
+        ),
+    ],
+)
+def test_fixed_capacity_below_its_floor_is_registered_again(
+    of_table: tuple[int, int],
+    of_index: tuple[int, int] | None,
+    floors: dict[TargetKey, int],
+    mode: Mode,
+    expected: list[TargetKey],
+) -> None:
+    """Its floor is never moved, and Application Auto Scaling looks at it only when the target is registered."""
+    resources: dict[str | None, SeenResource] = {None: SeenResource(provisioned=Units(*of_table))}
+    if of_index is not None:
+        resources["by_day"] = SeenResource(provisioned=Units(*of_index))
+    assert [target.key for target in _below(resources, floors, mode)] == expected
+
+
+@pytest.mark.parametrize("busy", [None, "by_day"], ids=["table-changes", "index-is-built"])
+def test_fixed_capacity_waits_until_nothing_changes_the_table(busy: str | None) -> None:
+    resources = {index: SeenResource(provisioned=Units(1, 1), is_active=index != busy) for index in (None, "by_day")}
+    assert _below(resources, FIXED_FLOORS) == ()
+
+
+@given(
+    units=st.dictionaries(st.sampled_from([None, "by_day"]), st.builds(Units, *[st.integers(0, 90)] * 2)),
+    floors=st.dictionaries(st.sampled_from([READ, BY_DAY_READ, BY_DAY_WRITE]), st.integers(1, 90)),
+)
+def test_registering_fixed_capacity_again_leaves_nothing_to_register(
+    units: dict[str | None, Units], floors: dict[TargetKey, int]
+) -> None:
+    resources = {index: SeenResource(provisioned=each) for index, each in units.items()}
+    for index, dimension in [target.key for target in _below(resources, floors)]:
+        before = resources[index]
+        raised = before.provisioned.with_units({dimension: floors[index, dimension]})
+        assert raised.covers(before.provisioned)
+        resources[index] = replace(before, provisioned=raised)
+    assert _below(resources, floors) == ()
+
+
+def _below(
+    resources: dict[str | None, SeenResource], floors: dict[TargetKey, int], mode: Mode = Mode.FLOOR
+) -> tuple[Target, ...]:
+    scaled = ScaledPlan(table="orders", mode=mode, plan=FIXED)
+    seen = SeenTable(resources, {}, fixed_floors=floors)
+    return review(scaled, seen, Clock(int(NOW.timestamp()) // 60, NOW)).fixed_below_floor

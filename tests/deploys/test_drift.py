@@ -1,4 +1,4 @@
-"""`cdk deploy --revert-drift`: what it does to tables whose capacity is changed all day, and what heals them."""
+"""Reverts of drift, and deploys that set the units of the template: what tables have then, and what heals them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 
-from cdk_highwater import GlobalSecondaryIndex, HighWaterMark, ThrottleAwareScaler, Window
+from cdk_highwater import Capacity, GlobalSecondaryIndex, HighWaterMark, OnDemandTable, ThrottleAwareScaler, Window
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import CdkCli, bootstrapped_cloud
 from tests.command import Command
 from tests.constructs.template_view import key
-from tests.deploys.apps import managed_table, plain_table, scaled, synthesize
+from tests.deploys.apps import break_after, managed_table, plain_table, scaled, synthesize
 from tests.deploys.live import describe, hours_around, targets, units, until
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("cloud-drift")]
@@ -114,3 +114,53 @@ def test_revert_without_drift_has_nothing_to_do(cli: CdkCli, tmp_path: Path) -> 
     app = synthesize(tmp_path, "Steady", lambda stack: plain_table(stack, "Jobs", "steady", 5, 6))
     cli.deploy(app)
     assert "(no changes)" in _revert(cli, app)
+
+
+FIXED, FOLLOWS = Capacity.fixed(units=70), scaled(60, 600)
+
+
+def _resetting(stack: cdk.Stack, *, name: str, units: int, fails: bool = False, is_on_demand: bool = False) -> None:
+    if is_on_demand:
+        table: Any = OnDemandTable(
+            stack,
+            "Orders",
+            table_name=name,
+            partition_key=key(),
+            deletion_protection=False,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+    else:
+        initial = {"initial_read_units": units, "initial_write_units": units}
+        table = managed_table(stack, "Orders", name, read=FIXED, write=FOLLOWS, **initial)
+    if fails:
+        break_after(stack, "nothing", after=table.node.default_child)
+
+
+@pytest.mark.parametrize("rollback", ["--rollback", "--no-rollback"])
+def test_deploy_that_sets_the_units_of_the_template_ends_with_the_floors_also_if_it_fails(
+    cli: CdkCli, tmp_path: Path, rollback: str
+) -> None:
+    """It fails right after the table, before anything that refers to it."""
+    cloud, name = cli.cloud, f"reset{rollback}"
+    stack = f"Reset{rollback.title().replace('-', '')}"
+    cli.deploy(synthesize(tmp_path, stack, _resetting, name=name, units=2))
+    assert units(cloud, name) == [(70, 60)]
+    cli.deploy(synthesize(tmp_path, stack, _resetting, name=name, units=5))
+    assert units(cloud, name) == [(70, 60)]
+    failed = cli.attempt_deploy(synthesize(tmp_path, stack, _resetting, name=name, units=3, fails=True), rollback)
+    assert failed.returncode == 1
+    assert until(cloud, lambda: units(cloud, name) == [(70, 60)], 2)
+
+
+def test_table_that_a_failed_deploy_would_have_put_on_demand_is_resumed(
+    cli: CdkCli, tmp_path: Path, command: Command
+) -> None:
+    """Nothing of ours is in the new template of the table, so it is rolled back to the units of the old one."""
+    cloud = cli.cloud
+    cli.deploy(synthesize(tmp_path, "Switch", _resetting, name="switch", units=2))
+    app = synthesize(tmp_path, "Switch", _resetting, name="switch", units=2, is_on_demand=True, fails=True)
+    assert cli.attempt_deploy(app).returncode == 1
+    assert units(cloud, "switch") == [(2, 2)]
+    environment: Any = cloud.environment()
+    assert command("resume", "switch", **environment).stdout == "switch: 2 targets resumed\n"
+    assert until(cloud, lambda: units(cloud, "switch") == [(70, 60)], 2)

@@ -48,7 +48,8 @@ def test_table_keeps_the_capacity_that_it_had_inside_an_open_window(
 
 def test_deletion_of_a_plan_of_a_table_on_demand_says_so(stage: Stage) -> None:
     stage.account.roles["deployment"] = role_for_deploys()
-    stage.table("orders", WITH_WINDOW, units=(0, 0))
+    stage.table("orders", WITH_WINDOW)
+    stage.account.tables["orders"].put_on_demand()
     answer = _ask(stage, deployment.AFTERMATH_TYPE, "Delete", {"TableName": "orders", "Plan": WITH_WINDOW.to_json()})
     assert answer == success("orders is on demand, and has no capacity to keep")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from highwater.core import Bounds, Dimension, Units, Window
+from highwater.core import Bounds, Capacity, Dimension, IndexCapacity, Units, Window
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode, ScaledPlan, alarm_threshold
 from highwater.core.scaler.attention import is_daily_tick, is_full_tick
@@ -17,6 +17,7 @@ from highwater.core.scaler.metrics import ScalerMetric
 from highwater.handlers.scaler.gather import RunOutcome
 from highwater.handlers.scaler.handler import TablesFailedError
 from highwater.handlers.scaler.run import Options
+from highwater_lab.services.update_table import CapacityControl
 from tests.memory_aws.stage import MINUTE, NOW, PLAN, Stage
 from tests.memory_aws.wire import Call, at, each, refusal
 
@@ -229,6 +230,73 @@ def test_capacity_below_its_floor_is_repaired_once_nothing_changes_the_table(
     stage.run("orders")
     assert stage.capacity("orders") == Units(7, 12 if registers else 11)
     assert stage.bounds(orders) == PLANNED
+
+
+FIXED = replace(
+    PLAN, read=Capacity.fixed(units=70), indexes=(IndexCapacity(index_name="by_day", write=Capacity.fixed(units=33)),)
+)
+RESET, WHOLE = Units(1, 1), {None: Units(70, 12), "by_day": Units(70, 33)}
+
+
+def _reset(stage: Stage) -> None:
+    stage.table("orders", FIXED, units=(70, 33))
+    for index in WHOLE:
+        stage.account.tables["orders"].resources[index] = CapacityControl(dict.fromkeys(Dimension, 1))
+
+
+def _units(stage: Stage) -> dict[str | None, Units]:
+    resources = stage.account.tables["orders"].resources
+    return {index: Units(*(each.granted[dimension] for dimension in Dimension)) for index, each in resources.items()}
+
+
+def test_fixed_capacity_that_a_deploy_reset_is_raised_to_its_floor_without_any_metric(stage: Stage) -> None:
+    """Nothing else looks at it: it has no policy, no alarm, and its floor stays. Bounds and suspension stay, too."""
+    _reset(stage)
+    outcome = stage.run("orders")
+    assert _units(stage) == WHOLE
+    registered = [call.body for call in stage.wire.calls if call.operation == "RegisterScalableTarget"]
+    alone = [body for body in registered if "MinCapacity" not in body]
+    assert [(body["ResourceId"], body["ScalableDimension"]) for body in alone] == [
+        ("table/orders", "dynamodb:table:ReadCapacityUnits"),
+        ("table/orders/index/by_day", "dynamodb:index:ReadCapacityUnits"),
+        ("table/orders/index/by_day", "dynamodb:index:WriteCapacityUnits"),
+    ]
+    assert not any("SuspendedState" in body for body in alone)
+    asked = json.dumps(stage.wire.bodies("GetMetricData"), default=str)
+    assert "ConsumedReadCapacityUnits" not in asked
+    assert "by_day" not in asked
+    assert outcome.notes == [
+        f"{TargetName('orders', *key)}: its fixed capacity was below its floor, so it is registered again"
+        for key in [(None, Dimension.READ), ("by_day", Dimension.READ), ("by_day", Dimension.WRITE)]
+    ]
+    stage.wire.reset()
+    assert stage.run("orders").notes == []
+    assert stage.changes() == []
+
+
+@pytest.mark.parametrize(
+    ("status", "paused", "expected"),
+    [
+        pytest.param("UPDATING", [], {None: RESET, "by_day": RESET}, id="being-changed"),
+        pytest.param("", [None], {None: Units(1, 12), "by_day": Units(70, 33)}, id="paused-by-an-operator"),
+    ],
+)
+def test_fixed_capacity_is_left_alone(
+    stage: Stage, status: str, paused: list[str | None], expected: dict[str | None, Units]
+) -> None:
+    _reset(stage)
+    stage.account.tables["orders"].lasting_status = status
+    for index in paused:
+        stage.pause(TargetName("orders", index, Dimension.READ))
+    stage.run("orders")
+    assert _units(stage) == expected
+
+
+def test_fixed_capacity_is_left_alone_in_a_dry_run(stage: Stage) -> None:
+    stage.options = Options(dry_run=True)
+    _reset(stage)
+    stage.run("orders")
+    assert _units(stage) == {None: RESET, "by_day": RESET}
 
 
 def test_floors_come_before_alarms_and_a_refused_alarm_is_left_to_the_next_run(

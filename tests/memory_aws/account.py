@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -76,6 +76,7 @@ class Account:
         scaler_name: The name that the scaler's function was given.
         scaler: The name of the scaler that runs, `None` while none does.
         stack_status: Tells the status of the stack that DescribeStacks returns.
+        stack_resources: Tells the physical names of the stack's resources, by logical id.
         stack_operation: What that returns besides, such as `DeploymentConfig` and `LastUpdatedTime`.
         waiting: Events that were handed to a function and not served yet.
         answers: What CloudFormation was answered.
@@ -94,6 +95,7 @@ class Account:
     waiting: list[tuple[str, Document]] = field(default_factory=list)
     answers: list[tuple[Document, EventOutcome]] = field(default_factory=list)
     stack_status: Callable[[], str] = lambda: "UPDATE_IN_PROGRESS"
+    stack_resources: Callable[[], Mapping[str, str]] = dict
     stack_operation: Document = field(default_factory=dict)
     wrap: Callable[[Any], Any] = lambda client: client
     scaler_name: str = ""

@@ -66,6 +66,10 @@ class Autoscaling:
         """RegisterScalableTarget, which moves capacity outside the bounds inside."""
         if not self._exists(name):
             raise refused("ValidationException", f"DynamoDB table does not exist: {name.resource_id}")
+        if self.tables[name.table].is_on_demand:
+            # recorded: radkawar/stackd 9dc356f, dynamodb/controls, 2026-09
+            reason = "Validation failed for scalable target. Reason: PAY_PER_REQUEST table mode is not scalable."
+            raise refused("ValidationException", reason)
         target = self.targets.setdefault(name, Target(ScalableTarget(floor=bounds.min, ceiling=bounds.max)))
         self._set_bounds(name, target, bounds.min, bounds.max, at)
 
@@ -94,7 +98,7 @@ class Autoscaling:
         """
         for name, target in self.targets.items():
             tracking = target.tracking
-            if tracking is None or not self._exists(name):
+            if tracking is None or not self._is_scalable(name):
                 continue
             units = self._granted(name)
             quanta = min(consumed_units * 60 * QUANTA_PER_UNIT, tracking.band(units)[1])
@@ -105,8 +109,8 @@ class Autoscaling:
 
     def _set_bounds(self, name: TargetName, target: Target, low: int, high: int, at: int) -> None:
         target.scalable.floor, target.scalable.ceiling = low, high
-        # CloudFormation deletes an index before the targets that it had
-        wanted = target.scalable.clamped(self._granted(name)) if self._exists(name) else None
+        # CloudFormation deletes an index, and puts a table on demand, before it deletes the targets
+        wanted = target.scalable.clamped(self._granted(name)) if self._is_scalable(name) else None
         if wanted is not None:
             self._change(name, wanted, at)
 
@@ -126,6 +130,9 @@ class Autoscaling:
         table = self.tables.get(name.table)
         return table is not None and name.index in table.resources
 
+    def _is_scalable(self, name: TargetName) -> bool:
+        return self._exists(name) and not self.tables[name.table].is_on_demand
+
     def _granted(self, name: TargetName) -> int:
         return self.tables[name.table].resources[name.index].granted[name.dimension]
 
@@ -139,7 +146,13 @@ class AutoscalingClient:
     allowed: Allowed
 
     def register_scalable_target(
-        self, *, ResourceId: str, ScalableDimension: str, MinCapacity: int, MaxCapacity: int, **_: Any
+        self,
+        *,
+        ResourceId: str,
+        ScalableDimension: str,
+        MinCapacity: int | None = None,
+        MaxCapacity: int | None = None,
+        **_: Any,
     ) -> Document:
         self._check("application-autoscaling:RegisterScalableTarget", SCALABLE_TARGET)
         name = TargetName.find(ResourceId, ScalableDimension)
@@ -149,7 +162,12 @@ class AutoscalingClient:
         if missing:
             text = f"User is missing the following permissions: {', '.join(missing)}"
             raise refused("ValidationException", text, operation="RegisterScalableTarget")
-        self.service.register(name, Bounds(MinCapacity, MaxCapacity), self.now())
+        registered = self.service.targets.get(name)
+        low, high = (None, None) if registered is None else (registered.bounds.min, registered.bounds.max)
+        low, high = low if MinCapacity is None else MinCapacity, high if MaxCapacity is None else MaxCapacity
+        if low is None or high is None:
+            raise refused("ValidationException", "MinCapacity and MaxCapacity are needed to register a new target")
+        self.service.register(name, Bounds(low, high), self.now())
         return {}
 
     def describe_scaling_activities(self, *, ResourceId: str, ScalableDimension: str, **_: Any) -> Document:

@@ -65,6 +65,17 @@ class Stacks:
             "HighwaterIsExpress": is_express,
         }
 
+    def get_paginator(self, operation: str) -> Stacks:
+        assert operation == "list_stack_resources"
+        return self
+
+    def paginate(self, *, StackName: str) -> Iterator[Document]:
+        if not self.allowed("cloudformation:ListStackResources", StackName):
+            raise refused("AccessDeniedException", f"not authorized to perform: ListStackResources on {StackName}")
+        for logical_id, physical_id in self.account.stack_resources().items():
+            found = {"LogicalResourceId": logical_id, "PhysicalResourceId": physical_id}
+            yield {"StackResourceSummaries": [found | {"ResourceStatus": "UPDATE_COMPLETE"}]}
+
 
 class ParameterNotFoundError(ClientError):
     """What boto3 raises for a parameter that does not exist."""

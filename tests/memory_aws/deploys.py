@@ -17,6 +17,7 @@ ACTIONS = (
     "application-autoscaling:DescribeScalableTargets",
     "application-autoscaling:RegisterScalableTarget",
     "cloudformation:DescribeStacks",
+    "cloudformation:ListStackResources",
     "dynamodb:DescribeTable",
     "dynamodb:ListTagsOfResource",
     "dynamodb:TagResource",

@@ -72,6 +72,10 @@ class Table:
     def arn(self) -> str:
         return f"arn:aws:dynamodb:us-east-1:000000000000:table/{self.name}"
 
+    @property
+    def is_on_demand(self) -> bool:
+        return not any(self.resources[None].granted.values())
+
     def is_building(self, index: str | None, at: int) -> bool:
         return index is not None and at < self.built.get(index, 0)
 

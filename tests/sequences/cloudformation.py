@@ -86,7 +86,7 @@ class Stack:
                     changed[logical_id] = properties
                 self._create_or_update(logical_id, document, old, properties, leftovers)
         except FailedError as failed:
-            self.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+            self.status = ROLLING_BACK
             self._roll_back(before, changed, leftovers)
             self.status = "UPDATE_ROLLBACK_COMPLETE"
             return str(failed)
@@ -160,6 +160,7 @@ class Stack:
                 return value
 
 
+ROLLING_BACK = "UPDATE_ROLLBACK_IN_PROGRESS"
 ROLLED_BACK_BUT_FOR_CLEANUP = "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"
 STACK_ID = "arn:aws:cloudformation:us-east-1:000000000000:stack/Shop/1"
 _PSEUDO = {

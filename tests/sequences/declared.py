@@ -17,12 +17,14 @@ from cdk_highwater import (
     HighWaterMark,
     HighWaterTable,
     IndexCapacity,
+    OnDemandTable,
     ThrottleAwareScaler,
     Window,
     manage_capacity,
 )
 from cdk_highwater.table.manage import capacity_of
 from highwater.core import Plan
+from highwater.handlers.deploy.handler import UNITS_TYPE
 
 Document = dict[str, Any]
 
@@ -50,6 +52,7 @@ _READ, _WRITE = (
     Capacity.autoscaled(min_capacity=7, max_capacity=900),
     Capacity.autoscaled(min_capacity=12, max_capacity=400),
 )
+_FIXED = Capacity.fixed(units=46)
 _HIGHER = Capacity.autoscaled(min_capacity=31, max_capacity=500)
 _INDEX: Any = {
     "index_name": "by_status",
@@ -64,6 +67,7 @@ class Declared:
     """One declaration of a table.
 
     Attributes:
+        read: Its read capacity.
         write: Its write capacity.
         windows: Its windows.
         is_indexed: Whether it has an index, with capacity of its own.
@@ -71,8 +75,11 @@ class Declared:
         is_held: Whether that opens and closes the windows.
         mark: Its high-water mark, `None` for the highest floor.
         key: Its partition key; another key replaces the table.
+        units: The units of the table and its index in the template; by default `Orders` has one, and `Legacy` others.
+        is_managed: Whether its capacity is managed. If not, it is on demand.
     """
 
+    read: Capacity = _READ
     write: Capacity = _WRITE
     windows: tuple[Window, ...] = (_NIGHTLY,)
     is_indexed: bool = False
@@ -80,6 +87,8 @@ class Declared:
     is_held: bool = False
     mark: HighWaterMark | None = None
     key: str = "pk"
+    units: int | None = None
+    is_managed: bool = True
 
 
 DECLARATIONS: Final = {
@@ -96,6 +105,13 @@ DECLARATIONS: Final = {
     "scaled-indexed": Declared(is_indexed=True, is_scaled=True),
     "held": Declared(is_scaled=True, is_held=True),
     "held-higher": Declared(write=_HIGHER, windows=(_MORNINGS, _ONCE), is_scaled=True, is_held=True),
+    # with units in the template that are above some floors and below others
+    "units": Declared(units=20),
+    "fixed": Declared(read=_FIXED),
+    "fixed-units": Declared(read=_FIXED, windows=(), units=35),
+    "indexed-units": Declared(is_indexed=True, units=3),
+    "scaled-fixed": Declared(read=_FIXED, is_scaled=True),
+    "on-demand": Declared(is_managed=False),
 }
 
 
@@ -105,11 +121,11 @@ class Synthesized:
 
     Attributes:
         resources: The template's resources by logical id.
-        plan: The plan of each table.
+        plan: The plan of each table; `None` on demand.
     """
 
     resources: dict[str, Document]
-    plan: Plan
+    plan: Plan | None
 
     def of(self, table: str) -> dict[str, Document]:
         """The resources that belong to one table."""
@@ -129,8 +145,17 @@ def synthesize(declared: Declared, as_of: datetime) -> Synthesized:
     app = cdk.App(context={"highwater:asOf": as_of.isoformat()})
     stack = cdk.Stack(app, "Shop", env=cdk.Environment(account="000000000000", region="us-east-1"))
     scaler = ThrottleAwareScaler(stack, "Scaler") if declared.is_scaled else None
+    plan = None
+    if declared.is_managed:
+        plan = _managed(stack, declared, scaler)
+    else:
+        _put_on_demand(stack)
+    return Synthesized(app.synth().get_stack_by_name("Shop").template["Resources"], plan)
+
+
+def _managed(stack: cdk.Stack, declared: Declared, scaler: ThrottleAwareScaler | None) -> Plan:
     capacity: Any = {
-        "read": _READ,
+        "read": declared.read,
         "write": declared.write,
         "windows": declared.windows,
         "high_water_mark": declared.mark,
@@ -145,20 +170,29 @@ def synthesize(declared: Declared, as_of: datetime) -> Synthesized:
         deletion_protection=False,
         removal_policy=cdk.RemovalPolicy.DESTROY,
         indexes=[GlobalSecondaryIndex(partition_key=status, **_INDEX)] if declared.is_indexed else [],
+        initial_read_units=declared.units or 1,
+        initial_write_units=declared.units or 1,
         **capacity,
     )
-    legacy = dynamodb.Table(stack, LEGACY, partition_key=key, read_capacity=9, write_capacity=8)
+    read, write = declared.units or 9, declared.units or 8
+    legacy = dynamodb.Table(stack, LEGACY, partition_key=key, read_capacity=read, write_capacity=write)
     if declared.is_indexed:
+        read, write = declared.units or 6, declared.units or 13
         legacy.add_global_secondary_index(
-            index_name=_INDEX["index_name"], partition_key=status, read_capacity=6, write_capacity=13
+            index_name=_INDEX["index_name"], partition_key=status, read_capacity=read, write_capacity=write
         )
     managed = manage_capacity(legacy, indexes=[IndexCapacity(**_INDEX)] if declared.is_indexed else [], **capacity)
     if scaler is not None and not declared.is_held:
         scaler.add_table(orders)
         scaler.add_table(managed)
-    assembly = app.synth()
-    template = assembly.get_stack_by_name("Shop").template
-    return Synthesized(template["Resources"], capacity_of(orders).plan)
+    return capacity_of(orders).plan
+
+
+def _put_on_demand(stack: cdk.Stack) -> None:
+    key = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
+    policy = cdk.RemovalPolicy.DESTROY
+    OnDemandTable(stack, ORDERS, partition_key=key, deletion_protection=False, removal_policy=policy)
+    dynamodb.Table(stack, LEGACY, partition_key=key, billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST)
 
 
 def compose(orders: Synthesized | None, legacy: Synthesized | None, bare: Synthesized) -> dict[str, Document]:
@@ -173,10 +207,23 @@ def compose(orders: Synthesized | None, legacy: Synthesized | None, bare: Synthe
     template: dict[str, Document] = {}
     for stack in present:
         for key, document in stack.shared().items():
-            template[key] = _merged(template[key], document) if key in template else document
+            template[key] = _merged(template[key], document) if key in template else {**document}
+    for document in template.values():
+        if document["Type"] == UNITS_TYPE:
+            document["Properties"] = document["Properties"] | {"Tables": _units_of(orders, legacy)}
     template |= orders.of(ORDERS) if orders is not None else {}
     template |= legacy.of(LEGACY) if legacy is not None else bare.table_alone(LEGACY)
     return {key: _pruned(document, template) for key, document in template.items()}
+
+
+def _units_of(orders: Synthesized | None, legacy: Synthesized | None) -> Document:
+    """What the resource before the tables says of both of them: each after its own declaration."""
+    found: Document = {}
+    for table, stack in ((ORDERS, orders), (LEGACY, legacy)):
+        for document in () if stack is None else stack.resources.values():
+            if document["Type"] == UNITS_TYPE:
+                found |= {key: units for key, units in document["Properties"]["Tables"].items() if table in key}
+    return found
 
 
 def without_scaler(template: dict[str, Document]) -> dict[str, Document]:

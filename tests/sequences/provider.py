@@ -10,14 +10,14 @@ from botocore.exceptions import ClientError
 from highwater.core import Bounds, Dimension
 from highwater.core.names import TargetName
 from highwater.core.tracking import TargetTracking
-from highwater.handlers.deploy.handler import AFTERMATH_TYPE
+from highwater.handlers.deploy.handler import AFTERMATH_TYPE, UNITS_TYPE
 from highwater.handlers.deploy.response import EventOutcome
 from highwater.handlers.deploy.response import physical_id as physical_id_of
 from highwater_lab.services.update_table import CapacityControl
 from tests.memory_aws.account import Account
 from tests.memory_aws.deploys import ask, custom_resource_event
 from tests.memory_aws.tables import BUILD_SECONDS, Table
-from tests.sequences.cloudformation import ROLLED_BACK_BUT_FOR_CLEANUP, STACK_ID, Document, FailedError
+from tests.sequences.cloudformation import ROLLED_BACK_BUT_FOR_CLEANUP, ROLLING_BACK, STACK_ID, Document, FailedError
 
 _TABLE = "AWS::DynamoDB::Table"
 _TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
@@ -55,8 +55,8 @@ class AccountProvider:
 
     def update(self, logical_id: str, kind: str, physical_id: str, before: Document, after: Document) -> str:
         updated = self._update(logical_id, kind, physical_id, before, after)
-        if kind == AFTERMATH_TYPE:
-            # in a rollback it waits for the end of that
+        if kind in (AFTERMATH_TYPE, UNITS_TYPE) and self.account.stack_status() == ROLLING_BACK:
+            # it waits for the end of that
             self._go_on()
         self._pass_time()
         return updated
@@ -87,6 +87,8 @@ class AccountProvider:
             return self._create_table(logical_id, properties)
         if kind == _PARAMETER and properties["Name"] in self.account.parameters:
             raise FailedError(f"{properties['Name']} already exists")
+        if kind == _TARGET and _target(properties) in self.account.autoscaling.targets:
+            raise FailedError(f"{_physical_id(kind, logical_id, properties)} already exists")
         if kind == _ALARM and _physical_id(kind, logical_id, properties) in self.account.alarms:
             raise FailedError(f"{_physical_id(kind, logical_id, properties)} already exists")
         self._put(kind, logical_id, properties)
@@ -99,6 +101,7 @@ class AccountProvider:
             if before["KeySchema"] != after["KeySchema"]:
                 return self._create_table(logical_id, after)
             self._update_indexes(physical_id, after)
+            self._set_units(physical_id, before, after)
             return physical_id
         if kind == _PARAMETER and before["Name"] != after["Name"]:
             return self._create(logical_id, kind, after)
@@ -108,9 +111,9 @@ class AccountProvider:
     def _delete(self, logical_id: str, kind: str, physical_id: str, properties: Document) -> None:
         account = self.account
         if kind.startswith("Custom::"):
-            before = self._granted(properties["TableName"])
+            before = self._granted(properties.get("TableName"))
             self._ask("Delete", logical_id, kind, properties, None, physical_id)
-            after = self._granted(properties["TableName"])
+            after = self._granted(properties.get("TableName"))
             # the targets are deleted before it, so what it does not lower stays
             if kind == AFTERMATH_TYPE:
                 self.lowered += [
@@ -136,9 +139,9 @@ class AccountProvider:
         elif kind == _FUNCTION and logical_id.startswith(_DEPLOYMENT):
             account.waiting = [(function, event) for function, event in account.waiting if function != "deployment"]
 
-    def _granted(self, name: str) -> dict[str, int]:
+    def _granted(self, name: str | None) -> dict[str, int]:
         """The capacity that a table and its indexes have, or are about to have; nothing of a table that is gone."""
-        table = self.account.tables.get(name)
+        table = None if name is None else self.account.tables.get(name)
         return {
             f"{name} {index} {dimension}": control.granted[dimension]
             for index, control in (table.resources.items() if table is not None else ())
@@ -177,21 +180,37 @@ class AccountProvider:
         name = properties.get("TableName") or f"{logical_id}-{next(self._numbers)}"
         if name in self.account.tables:
             raise FailedError(f"{name} already exists")
-        resources: dict[str | None, CapacityControl] = {None: _control(properties)}
-        resources |= {index["IndexName"]: _control(index) for index in properties.get("GlobalSecondaryIndexes", [])}
+        resources = {index: CapacityControl(units) for index, units in _units(properties).items()}
         self.account.tables[name] = Table(name, resources)
         return name
 
     def _update_indexes(self, name: str, properties: Document) -> None:
         table = self.account.tables[name]
-        wanted = {index["IndexName"]: index for index in properties.get("GlobalSecondaryIndexes", [])}
+        wanted = {index: units for index, units in _units(properties).items() if index is not None}
         self._wait_until_active(name)
         for index in [index for index in table.resources if index is not None and index not in wanted]:
             del table.resources[index]
-        for index, document in wanted.items():
+        for index, units in wanted.items():
             if index not in table.resources:
-                table.resources[index] = _control(document)
+                table.resources[index] = CapacityControl(units)
                 table.built[index] = self.account.now + BUILD_SECONDS
+
+    def _set_units(self, name: str, before: Document, after: Document) -> None:
+        """Set live capacity to the units of the template where these changed, whatever it is by now.
+
+        DynamoDB may refuse that for a day's decreases, which would only make a deploy fail elsewhere.
+        """
+        table, was_on_demand = self.account.tables[name], _is_on_demand(before)
+        if _is_on_demand(after):
+            if not was_on_demand:
+                self._wait_until_active(name)
+                table.put_on_demand()
+            return
+        old, new = _units(before), _units(after)
+        for index in table.resources:
+            if was_on_demand or (index in old and old[index] != new[index]):
+                self._wait_until_active(name)
+                table.resources[index] = CapacityControl(new[index], table.resources[index].mark_to_come)
 
     def _delete_table(self, name: str) -> None:
         if name in self.account.tables:
@@ -238,6 +257,17 @@ def _physical_id(kind: str, logical_id: str, properties: Document) -> str:
     return {"HighwaterDeploymentRole": "deployment", "ScalerFunctionRole": "scaler"}.get(logical_id[:-8], logical_id)
 
 
-def _control(properties: Document) -> CapacityControl:
-    throughput = properties["ProvisionedThroughput"]
-    return CapacityControl({each: int(throughput[f"{each.title()}CapacityUnits"]) for each in Dimension})
+def _is_on_demand(properties: Document) -> bool:
+    return properties.get("BillingMode") == "PAY_PER_REQUEST"
+
+
+def _units(properties: Document) -> dict[str | None, dict[Dimension, int]]:
+    """The units in the template of a table and its indexes; 0 on demand."""
+    resources = {None: properties} | {each["IndexName"]: each for each in properties.get("GlobalSecondaryIndexes", [])}
+    return {
+        index: {
+            each: int(document.get("ProvisionedThroughput", {}).get(f"{each.title()}CapacityUnits", 0))
+            for each in Dimension
+        }
+        for index, document in resources.items()
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -14,6 +15,20 @@ _TURNS_FOR_REPAIR = 3
 _TEN_MINUTES = 10 * 60
 # A deploy that changes both tables sets floors and marks after so many operations, or fewer.
 _OPERATIONS = 24
+# CloudFormation sets capacity to the units of the template, in the deploy and back in its rollback.
+_RESETS = [
+    ("nightly", "units"),
+    ("units", "nightly"),
+    ("fixed", "fixed-units"),
+    ("fixed-units", "fixed"),
+    ("indexed", "indexed-units"),
+    # an index that goes is made again by the rollback, and takes hours to build
+    ("indexed", "units"),
+    ("fixed", "on-demand"),
+    ("scaled-fixed", "on-demand"),
+    ("on-demand", "fixed"),
+]
+_OPERATIONS_OF_A_RESET = 14
 
 
 @pytest.fixture
@@ -39,6 +54,30 @@ def test_rollback_in_a_window_leaves_its_floor(story: Sequences, fails_at: int) 
     story.deploy("nightly", "nightly", None, 0)
     story.wait_until_open(["nightly"])
     story.deploy("higher", "higher", fails_at, 0)
+
+
+@pytest.mark.parametrize("fails_at", range(_OPERATIONS_OF_A_RESET))
+@pytest.mark.parametrize(("before", "after"), _RESETS)
+def test_deploy_that_resets_tables_leaves_them_at_their_floors(
+    story: Sequences, before: str, after: str, fails_at: int
+) -> None:
+    """Also where it fails at a resource that comes before the floors, so that the rollback would not tell them."""
+    story.deploy(before, before, None, 0)
+    story.deploy(after, after, fails_at, 0)
+
+
+def test_exchange_of_a_table_whose_capacity_has_other_ids_leaves_its_floors(story: Sequences) -> None:
+    """Its targets are registered already, so it fails, and what is new goes; the table had been reset before."""
+    story.deploy("nightly", "nightly", None, 0)
+    before = story.capacity()
+    calm = story.synthesized("calm")
+    assert calm is not None
+    template = compose(story.synthesized("units"), story.synthesized("nightly"), calm)
+    exchanged = json.loads(json.dumps(template).replace("OrdersCapacity", "OrdersExchanged"))
+    assert "already exists" in str(story.stack.deploy(exchanged))
+    story.turn()
+    story.check_kept(before)
+    story.check()
 
 
 @pytest.mark.parametrize("is_open", [True, False])

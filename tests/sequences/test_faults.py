@@ -103,11 +103,19 @@ def _scaled(plan: Plan) -> Document:
     return {"TableName": "orders", "Plan": plan.to_json(), "Scaler": "arn:of:the:scaler", "Parameter": PARAMETER}
 
 
+def _units(write: int) -> Document:
+    return {"Tables": {"Orders": [["PROVISIONED", 9, write]]}}
+
+
 # The properties of the first deploy and of the second.
 KINDS: dict[str, tuple[Document, Document]] = {
     deployment.MARKS_TYPE: (_marks(300), _marks(_MARK)),
     deployment.FLOORS_TYPE: (_floors(WITH_WINDOW), _floors(HIGHER)),
     deployment.AFTERMATH_TYPE: (_floors(WITH_WINDOW), _floors(HIGHER)),
+    deployment.UNITS_TYPE: (
+        {"Tables": {"Orders": [["PROVISIONED", 9, 9]]}},
+        {"Tables": {"Orders": [["PROVISIONED", 9, 8]]}},
+    ),
     deployment.SCALED_TYPE: (_scaled(WITH_WINDOW), _scaled(HIGHER)),
 }
 
@@ -128,6 +136,7 @@ class Run:
         self.account.parameters[PARAMETER] = ScaledPlan(table="orders", mode=Mode.FLOOR, plan=WITH_WINDOW).to_json()
         status = self.random.choice(["UPDATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE"])
         self.account.stack_status = lambda: status
+        self.account.stack_resources = lambda: {"Orders": "orders"}
 
     def live(self) -> None:
         """Create, update, perhaps roll back, and delete, each in weather of its own; then let AWS recover."""

@@ -46,8 +46,8 @@ REMOVED = "removed: Terraform deletes it, with its data"
 CREATED = f"{PURCHASES} creates another, empty table orders"
 MOVED_BLOCK = f"add a moved block from {ORDERS} to {PURCHASES}"
 REBUILT = (
-    "index by-g: Terraform deletes it and builds it again with other keys or another projection; queries fail "
-    "meanwhile; "
+    "index by-g: Terraform deletes it and builds it again with its other keys, projection or warm throughput; queries "
+    "fail meanwhile; "
     "add an index under another name, and delete the old one when nothing queries it"
 )
 GSI = "aws_dynamodb_global_secondary_index.g"
@@ -287,6 +287,182 @@ def test_change_by_terraform(
     document = plan(*after, prior=tuple(before), region="us-east-1") | {"resource_changes": changes}
     file = saved(tmp_path, document)
     assert sentences(load_prior(file), load_templates(file), {}) == right
+
+
+FORGOTTEN = {"address": ORDERS, "mode": "managed", "type": "aws_dynamodb_table", "name": "orders"}
+OTHER_REPLICA = "aws_dynamodb_table_replica.other"
+CARTS = "aws_dynamodb_table.carts"
+
+
+def _targets(*addresses: str) -> list[Document]:
+    return [target(address) for address in addresses]
+
+
+def _own_target() -> Document:
+    index = {"resource_id": "table/orders/index/by-g", "scalable_dimension": "dynamodb:index:WriteCapacityUnits"}
+    return target("aws_appautoscaling_target.g", **index)
+
+
+def _own_index(writes: int) -> Document:
+    keys = [{"attribute_name": "s", "attribute_type": "S", "key_type": "HASH"}]
+    own = {"table_name": "orders", "index_name": "by-g", "key_schema": keys, "projection": [{}]}
+    return resource(GSI, **own, provisioned_throughput=[{"read_capacity_units": 5, "write_capacity_units": writes}])
+
+
+def _warm(units: int) -> list[Document]:
+    block = {"name": "by-g", "hash_key": "s", "projection_type": "ALL"}
+    warm = [{"read_units_per_second": units, "write_units_per_second": 4_000}]
+    return [table(global_secondary_index=[block | {"warm_throughput": warm}])]
+
+
+def _typed(kind: str) -> list[Document]:
+    block = {"name": "by-g", "hash_key": "s", "projection_type": "ALL"}
+    return [table(global_secondary_index=[block], attribute=[{"name": "s", "type": kind}])]
+
+
+def _encrypted(**replica: Any) -> list[Document]:
+    return [table(billing_mode="PAY_PER_REQUEST", replica=[{"region_name": "eu-west-1", **replica}])]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changes", "right"),
+    [
+        # Terraform 1.11 lists a forgotten resource in planned_values, by its address alone
+        pytest.param(
+            [table()], [FORGOTTEN], [change(ORDERS, "forget")], [f"! {ORDERS}: removed from the state"], id="forgotten"
+        ),
+        pytest.param(
+            [table()],
+            [FORGOTTEN, table(PURCHASES)],
+            [change(ORDERS, "forget"), change(PURCHASES, "create")],
+            [f"✗ {ORDERS}: removed from the state, and created at {PURCHASES}"],
+            id="forgotten-and-created",
+        ),
+        pytest.param(
+            [table(), REPLICA],
+            [FORGOTTEN],
+            [change(ORDERS, "forget"), change("aws_dynamodb_table_replica.eu", "delete")],
+            [f"! {ORDERS}: removed from the state", f"✗ {ORDERS}: replica eu-west-1 is removed"],
+            id="forgotten-and-its-replica-deleted",
+        ),
+        pytest.param(
+            [table(), target(), policy()],
+            [FORGOTTEN, target(), policy()],
+            [change(ORDERS, "forget")],
+            [f"! {ORDERS}: removed from the state"],
+            id="forgotten-and-its-targets-stay",
+        ),
+        # and its prior_state has the addresses that moved blocks lead to
+        pytest.param(
+            [table(PURCHASES), *_targets("aws_appautoscaling_target.other")],
+            [table(PURCHASES), *_targets("aws_appautoscaling_target.other")],
+            [
+                change(PURCHASES, "no-op", previous=ORDERS),
+                change("aws_appautoscaling_target.other", "no-op", previous=WRITES),
+            ],
+            [],
+            id="moved-in-the-prior-state-too",
+        ),
+        # a plan with -target, or of -refresh-only, has no change of the other resources
+        pytest.param(
+            [table(billing_mode="PAY_PER_REQUEST"), REPLICA, table(CARTS, name="carts")],
+            [table(billing_mode="PAY_PER_REQUEST", tags={"a": "b"})],
+            [change(ORDERS, "update")],
+            [],
+            id="other-resources-of-a-target-option",
+        ),
+        pytest.param([table(), table(CARTS, name="carts")], [], [], [], id="refresh-only"),
+        pytest.param(
+            [table()],
+            [table()],
+            [change(ORDERS, "no-op"), change(ORDERS, "delete") | {"deposed": "a1b2c3d4"}],
+            [f"✗ {ORDERS} (deposed a1b2c3d4): removed: Terraform deletes the table that an earlier apply replaced"],
+            id="deposed",
+        ),
+        pytest.param(
+            [table(), resource(OTHER_REPLICA, global_table_arn="arn:aws:dynamodb:us-east-1:111122223333:table/x")],
+            [table()],
+            [change(OTHER_REPLICA, "delete") | {"type": "aws_dynamodb_table_replica"}],
+            [f"✗ {OTHER_REPLICA}: is removed: {LOST}"],
+            id="replica-of-a-table-of-another-state",
+        ),
+        pytest.param(
+            [table(), _own_index(400), *_targets(WRITES)],
+            [table(), _own_index(5), target(), _own_target()],
+            [change(GSI, "update")],
+            [f"✗ {ORDERS}: the apply sets scaled capacity to the units of the configuration (index by-g writes"],
+            id="units-of-an-own-index",
+        ),
+        pytest.param(_warm(14_000), _warm(13_000), [change(ORDERS, "update")], [f"✗ {ORDERS}: index by-g"], id="mark"),
+        pytest.param(_typed("S"), _typed("N"), [change(ORDERS, "update")], [f"✗ {ORDERS}: index by-g"], id="key-type"),
+        *(
+            pytest.param(
+                _encrypted(**was),
+                _encrypted(**now),
+                [change(ORDERS, "update")],
+                [f"✗ {ORDERS}: replica eu-west-1 is deleted and created again: {LOST}"] if is_made_again else [],
+                id=name,
+            )
+            for name, was, now, is_made_again in (
+                ("replica-gets-a-key", {"kms_key_arn": ""}, {"kms_key_arn": "arn:aws:kms:eu-west-1:1:key/a"}, True),
+                ("replica-keeps-its-key", {"kms_key_arn": "arn:aws:kms:eu-west-1:1:key/a"}, {"kms_key_arn": ""}, False),
+                ("replica-gets-strong", {"consistency_mode": "EVENTUAL"}, {"consistency_mode": "STRONG"}, True),
+                ("replica-of-an-older-state", {}, {"consistency_mode": "EVENTUAL"}, False),
+            )
+        ),
+        pytest.param(
+            [table(), *_targets(WRITES, "aws_appautoscaling_target.twice")],
+            [table(), *_targets(WRITES)],
+            [change("aws_appautoscaling_target.twice", "delete"), change(WRITES, "no-op")],
+            [f"✗ {ORDERS}: the scalable target of table writes changes its owner"],
+            id="one-of-two-targets-deleted",
+        ),
+        pytest.param(
+            [table(), *_targets(WRITES)],
+            [table(), *_targets("aws_appautoscaling_target.other")],
+            [change(WRITES, "forget"), change("aws_appautoscaling_target.other", "create")],
+            [],
+            id="target-forgotten-and-registered-again",
+        ),
+        pytest.param(
+            [table(arn="arn:aws:dynamodb:eu-west-1:111122223333:table/orders")],
+            [table(region="us-east-1")],
+            [change(ORDERS, "create", "delete", paths=[["region"]])],
+            [f"✗ {ORDERS}: replaced by an empty table (region): Terraform deletes the old one"],
+            id="name-free-in-another-region",
+        ),
+        pytest.param(
+            [table(replica=[{"region_name": "eu-west-1"}]), target(), policy()],
+            [
+                table(
+                    replica=[{"region_name": "eu-west-1"}],
+                    global_secondary_index=[{"name": "by-g", "hash_key": "s", "read_capacity": 5, "write_capacity": 6}],
+                ),
+                target(),
+                policy(),
+                _own_target(),
+                policy(
+                    "aws_appautoscaling_policy.g",
+                    resource_id="table/orders/index/by-g",
+                    scalable_dimension="dynamodb:index:WriteCapacityUnits",
+                ),
+            ],
+            [change(ORDERS, "update"), change("aws_appautoscaling_target.g", "create")],
+            [f"✗ {ORDERS}: index by-g is created on a provisioned table with replicas"],
+            id="index-on-a-provisioned-table-with-replicas",
+        ),
+    ],
+)
+def test_plan_as_terraform_writes_it(
+    tmp_path: Path, before: list[Document], after: list[Document], changes: list[Document], right: list[str]
+) -> None:
+    document = plan(*({"values": {}} | each for each in after), prior=tuple(before), region="us-east-1")
+    for each in document["planned_values"]["root_module"].get("resources", ()):
+        if each["address"] == ORDERS and not each["values"]:
+            del each["values"]
+    file = saved(tmp_path, document | {"resource_changes": changes})
+    found = sentences(load_prior(file), load_templates(file), {})
+    assert [line[: len(start)] for line, start in zip(found, right, strict=True)] == right
 
 
 def test_plan_decides_for_another_state_too(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ class ScalerFunction(Construct):
             # other scalers of tagged tables find this function by the tag, and log it
             cdk.Tags.of(self.function).add(FINDER_TAG, scaler_name, include_resource_types=["AWS::Lambda::Function"])
         # a separate policy, because the function depends on the role's default policy
-        iam.Policy(self, "HandOn", roles=[self.role], statements=[invoking(self.function.function_arn)])
+        self.invoking = iam.Policy(self, "HandOn", roles=[self.role], statements=[invoking(self.function.function_arn)])
 
         acknowledge(self.function, SCALER_FUNCTION_RULES | ASYNC_RULES)
         acknowledge(self.log_group, LOG_RULES)
@@ -245,7 +245,7 @@ class ScaledTable(Construct):
         function_arn = self._function.function.function_arn
         deployment = DeploymentFunction.of(self._stack)
         count_added(self._stack, deployment)
-        deployment.allow_invoking(function_arn)
+        deployment.allow_too(self._function.invoking)
         reading_plans = deployment.allow_handing_over(self._function.name)
         if None in self._plans:
             # the table's deploys can only change plans of their own region
@@ -270,7 +270,9 @@ class ScaledTable(Construct):
                 | {"Parameter": plan_parameter(self._function.name, capacity.subject.name, region)}
                 | ({} if region is None else {"Region": region}),
             )
-            resource.node.add_dependency(capacity, *self._plans.values(), *permissions, reading_plans)
+            resource.node.add_dependency(
+                capacity, *self._plans.values(), *permissions, reading_plans, self._function.invoking
+            )
             resources.append(resource)
         return resources
 

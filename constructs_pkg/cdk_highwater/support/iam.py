@@ -85,9 +85,10 @@ def role_for(
     )
 
 
-def reading_status(stack: cdk.Stack) -> iam.PolicyStatement:
-    """Allow reading the status of *stack*, and of no other."""
-    return iam.PolicyStatement(actions=["cloudformation:DescribeStacks"], resources=[stack.stack_id])
+def reading_stack(stack: cdk.Stack) -> iam.PolicyStatement:
+    """Allow reading the status of *stack* and the names of its resources, and of no other."""
+    actions = ["cloudformation:DescribeStacks", "cloudformation:ListStackResources"]
+    return iam.PolicyStatement(actions=actions, resources=[stack.stack_id])
 
 
 def reading_plans(stack: cdk.Stack, scaler: str) -> iam.PolicyStatement:

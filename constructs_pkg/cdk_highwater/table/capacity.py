@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,7 +28,7 @@ from cdk_highwater.table.fitting import (
 from cdk_highwater.table.ownership import PLAN, claim
 from cdk_highwater.table.prewarm import MARKS, mark_charges, raise_marks
 from cdk_highwater.table.remarks import charge_findings, tell_drift
-from cdk_highwater.table.subject import Subject, TableLike, subject_of
+from cdk_highwater.table.subject import Subject, TableLike, at_end, subject_of
 from highwater.core import (
     Capacity,
     Dimension,
@@ -291,6 +292,8 @@ class TableCapacity(Construct):
             replicas = subject.replica_count()
             annotate_at_end(self, subject.construct, lambda: changed_replicas(subject, replicas))
         else:
+            if (template := subject.template_in(self._stack)) is not None:
+                DeploymentFunction.of(self._stack).come_before(template, self._units)
             self._aftermath = self._add_aftermath()
             targets = self._add_targets(self._aftermath)
             self._floors = self._assert_floors(targets)
@@ -437,20 +440,28 @@ class TableCapacity(Construct):
         aftermath.node.add_dependency(*permissions)
         return aftermath
 
-    def _floors_properties(self) -> dict[str, str]:
+    def _floors_properties(self) -> dict[str, Any]:
         """Return the properties whose change has CloudFormation call the function, which sets the floors.
 
-        A new value of the context `highwater:setFloors` is a change, too: for bounds that were changed behind the
-        stack's back, which CloudFormation does not see, or has just reverted.
+        Among them are the units in the template: where they change, CloudFormation sets live capacity to them. A new
+        value of the context `highwater:setFloors` is a change, too: for bounds that were changed behind the stack's
+        back, which CloudFormation does not see, or has just reverted.
         """
         asked = self.node.try_get_context(_SET_FLOORS_CONTEXT)
         again = {} if asked is None else {"SetFloors": str(asked)}
+        units = {} if self._subject.template is None else {"Units": at_end(self._units)}
         return {
             "TableName": self._subject.name,
             "Plan": self.plan_text(),
             "Actions": self._actions_digest(),
+            **units,
             **again,
         }
+
+    def _units(self) -> Any:
+        units = self._subject.template_units([index.index_name for index in self._plan.indexes])
+        # references to what is in the template of another stack would be none in this one
+        return units if self._subject.stack == self._stack else json.dumps(units)
 
     def _actions_digest(self) -> str:
         """Return a digest of the scheduled actions. They leave out windows that are over at the time of synth.

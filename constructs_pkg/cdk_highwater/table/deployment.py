@@ -15,7 +15,7 @@ from cdk_highwater.support.iam import (
     TABLE_ACTIONS,
     invoking,
     path_arns,
-    reading_status,
+    reading_stack,
     reading_targets,
     setting_bounds,
 )
@@ -30,7 +30,7 @@ from cdk_highwater.support.nag import (
     role_rules,
 )
 from cdk_highwater.support.quotas import ResourcesFitTheStack, role_room_findings
-from cdk_highwater.table.subject import Subject
+from cdk_highwater.table.subject import Subject, at_end
 from highwater.core.names import plans_path
 
 _ID = "HighwaterDeployment"
@@ -81,7 +81,8 @@ class DeploymentFunction(Construct):
             log_group=log_group,
         )
         self._service_token = self._function.function_arn
-        self._invoked: set[str] = set()
+        self._units: cdk.CfnResource | None = None
+        self._reset: list[tuple[cdk.CfnResource, Callable[[], object]]] = []
         self._ids: dict[IConstruct, str] = {}
         self._policies: dict[str, iam.Policy] = {}
         # the rules of cdk-nag that do not apply; docs/security.md lists the reasons
@@ -111,6 +112,9 @@ class DeploymentFunction(Construct):
         Returns:
             The constructs with the permissions, on which a custom resource for the table must depend.
         """
+        return [self._role, self._allow_bounds(region), self._allow_table(subject, region)]
+
+    def _allow_bounds(self, region: str | None = None) -> iam.Policy:
         if region is not None:
             acknowledge(self, role_rules(self._stack, [region]))
 
@@ -118,10 +122,36 @@ class DeploymentFunction(Construct):
             setting = [reading_targets(), *setting_bounds(self._stack, region)]
             # the function continues in other invocations while an index is being built or a deploy is rolled back
             itself = invoking(self._function.function_arn)
-            return setting if region is not None else [*setting, reading_status(self._stack), itself]
+            return setting if region is not None else [*setting, reading_stack(self._stack), itself]
 
-        bounds = self._policy(f"Bounds{region or ''}", statements)
-        return [self._role, bounds, self._allow_table(subject, region)]
+        return self._policy(f"Bounds{region or ''}", statements)
+
+    def come_before(self, template: cdk.CfnResource, find_units: Callable[[], object]) -> None:
+        """Have CloudFormation call the function before it changes the table *template*, and in each of its rollbacks.
+
+        When the units or the billing mode in the template change, CloudFormation sets live capacity to these units, and
+        in a rollback to those of before. What refers to the table is updated after it, and takes no part in a rollback
+        that begins earlier. So all tables of the stack depend on one custom resource, which has their units, and refers
+        to no table: it has their logical ids (docs/decisions/0052). *find_units* returns a table's units at the end of
+        synth.
+        """
+        if self._units is None:
+            self._units = cdk.CfnResource(
+                self,
+                "Units",
+                type="Custom::HighwaterUnits",
+                properties={
+                    "ServiceToken": self._service_token,
+                    "ServiceTimeout": str(ANSWER_SECONDS),
+                    "Tables": at_end(self._units_of_tables),
+                },
+            )
+            self._units.node.add_dependency(self._role, self._allow_bounds())
+        self._reset.append((template, find_units))
+        template.add_resource_dependency(self._units)
+
+    def _units_of_tables(self) -> dict[str, object]:
+        return {self._stack.get_logical_id(template): find_units() for template, find_units in self._reset}
 
     def allow_handing_over(self, scaler: str) -> Construct:
         """Allow the function to record in the plans of *scaler* that a table has left it; return the permissions."""
@@ -133,11 +163,15 @@ class DeploymentFunction(Construct):
 
         return self._policy(f"Plans-{scaler}", statements)
 
-    def allow_invoking(self, function_arn: str) -> None:
-        """Allow the function to invoke the scaler with that ARN."""
-        if function_arn not in self._invoked:
-            self._invoked.add(function_arn)
-            self._role.add_to_policy(invoking(function_arn))
+    def allow_too(self, policy: iam.Policy) -> None:
+        """Give the function the permissions of *policy* too.
+
+        It is for what refers to a scaler's function, which depends on its tables: in a policy on which the function, or
+        a custom resource of a table, depends, tables that depend on each other would form a circle.
+        """
+        if policy.node.path not in self._policies:
+            self._policies[policy.node.path] = policy
+            policy.attach_to_role(self._role)
 
     def allow_marks(self, subject: Subject) -> list[Construct]:
         """Allow the function to raise the table's marks, and to note in a tag which of them wait for an index.

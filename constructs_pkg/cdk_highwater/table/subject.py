@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import aws_cdk as cdk
+import jsii
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import IConstruct
 
@@ -90,6 +91,23 @@ class Subject:
             if isinstance(read, int | float) and isinstance(write, int | float):
                 capacities[name] = (int(read), int(write))
         return capacities
+
+    def template_units(self, index_names: Collection[str]) -> list[list[Any]]:
+        """Return billing mode and units of the table in the template, then name and units of the indexes so named.
+
+        Numbers that only CloudFormation knows are references of the template. What property overrides set is not seen.
+        """
+        if self.template is None:
+            return []
+        resolve = self.stack.resolve
+        mode = resolve(self.template.billing_mode) or "PROVISIONED"
+        units = [(mode, resolve(getattr(self.template, "provisioned_throughput", None)))]
+        indexes = ((_member(index, "indexName"), _member(index, "provisionedThroughput")) for index in self._indexes())
+        units += [(name, throughput) for name, throughput in indexes if name in index_names]
+        return [
+            [name, *(_member(throughput or {}, f"{kind}CapacityUnits") or 0 for kind in ("read", "write"))]
+            for name, throughput in units
+        ]
 
     def replica_count(self) -> int:
         """Return the number of replicas of a global table, including the one in the stack's region; 0 for others."""
@@ -211,3 +229,17 @@ def _member(value: Any, name: str) -> Any:
         return value.get(name, value.get(name[0].upper() + name[1:]))
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
     return getattr(value, snake, None)
+
+
+def at_end(find: Callable[[], Any]) -> cdk.IResolvable:
+    """Return a value of the template: what *find* returns when the CDK writes it, after all has been declared."""
+    return cdk.Lazy.uncached_any(_AtEnd(find))
+
+
+@jsii.implements(cdk.IAnyProducer)
+class _AtEnd:
+    def __init__(self, find: Callable[[], Any]) -> None:
+        self._find = find
+
+    def produce(self, _context: cdk.IResolveContext) -> Any:
+        return self._find()

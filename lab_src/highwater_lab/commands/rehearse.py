@@ -6,7 +6,9 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -202,9 +204,14 @@ def _read_apps(template: Path, against: str | None, parameters: Mapping[str, str
                 f"--against {against}: is no file, and no plan of Terraform is made of a revision of git; compare "
                 "with the state that the plan was made from: --against prior"
             )
+        if not against:
+            raise Misuse(
+                "--against is empty; give a folder, a template, a Terraform plan or state, or a revision of git"
+            )
         with _old_app(against, template) as old:
-            templates["before"] = load_templates(old)
-    apps = {which: read_app(each, parameters) for which, each in templates.items()}
+            # a template that the revision does not have is a new one, with all of its tables
+            templates["before"] = [] if old is None else load_templates(old)
+    apps = {which: read_app(each, parameters) if each else ListedApp(tables=()) for which, each in templates.items()}
     if not any(each.tables or each.remarks for each in apps.values()):
         raise Misuse(apps["after"].nothing)
     return apps
@@ -235,43 +242,79 @@ def _print(app: AppRehearsal, exceeded: Sequence[Passed], form: str, page: Path 
 
 
 @contextlib.contextmanager
-def _old_app(against: str, template: Path) -> Iterator[Path]:
+def _old_app(against: str, template: Path) -> Iterator[Path | None]:
     """Yield the folder or template of the old app, which is removed afterwards if it is made of a revision of git.
 
-    A revision that has the template has it as it was. Another one is synthesized.
+    A revision that has the template has it as it was. Another one is synthesized, or has none yet: `None`.
     """
     if Path(against).exists():
         yield Path(against)
         return
     no_folder = f"--against {against}: is neither a folder or template nor a revision of git"
-    commit = _run(["git", "rev-parse", "--verify", "--quiet", "--end-of-options", f"{against}^{{commit}}"], no_folder)
-    here = _run(["git", "rev-parse", "--show-prefix"], no_folder)
-    with tempfile.TemporaryDirectory(prefix="highwater-") as folder:
+    place = _repository_of(template)
+    verify = ["git", "rev-parse", "--verify", "--quiet", "--end-of-options", f"{against}^{{commit}}"]
+    commit = _run(verify, no_folder, place)
+    here = _run(["git", "rev-parse", "--show-prefix"], no_folder, place)
+    with tempfile.TemporaryDirectory(prefix="highwater-") as folder, _ended_by_exception():
         tree, out = Path(folder) / "tree", Path(folder) / "cdk.out"
-        _run(["git", "worktree", "add", "--detach", "--quiet", str(tree), commit], no_folder)
+        _run(["git", "worktree", "add", "--detach", "--quiet", str(tree), commit], no_folder, place)
         try:
-            was = _version_of(template, tree)
+            was = _version_of(template, tree, place)
             if was is not None:
                 yield was
                 return
-            if template.is_file() and not (tree / here / "cdk.json").exists():
-                raise Misuse(
-                    f"--against {against}: has no {template}, and no cdk.json of an app to synthesize; give the old "
-                    "template's file"
-                )
+            if not (tree / here / "cdk.json").exists():
+                if not _is_in_repository(template, place):
+                    raise Misuse(
+                        f"--against {against}: has no {template}, which git ignores or does not have, and no cdk.json "
+                        "of an app to synthesize; give the old app's folder or template"
+                    )
+                yield None
+                return
             _lend(tree / here)
             _run([_cdk(), "synth", "--quiet", "--output", str(out)], f"--against {against}: cdk synth", tree / here)
             yield out
         finally:
-            _run(["git", "worktree", "remove", "--force", str(tree)], f"--against {against}")
+            _run(["git", "worktree", "remove", "--force", str(tree)], f"--against {against}", place)
 
 
-def _version_of(template: Path, tree: Path) -> Path | None:
+@contextlib.contextmanager
+def _ended_by_exception() -> Iterator[None]:
+    """Let a request to end the process, as a cancelled job gets, end it by an exception, so that it cleans up."""
+
+    def end(number: int, _: object) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _repository_of(template: Path) -> Path:
+    """Return the folder to run git in: that of a template which git has, the current one for another."""
+    folder = template.resolve().parent
+    return folder if _is_in_repository(template, folder) else Path.cwd()
+
+
+def _is_in_repository(template: Path, place: Path) -> bool:
+    """Return whether a template is in the repository of a folder, and not ignored there."""
+    path = str(template.resolve())
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", path]
+    try:
+        return bool(_run(listed, "", place))
+    except Misuse:
+        return False
+
+
+def _version_of(template: Path, tree: Path, place: Path) -> Path | None:
     """Return the version of a template, or of a folder of templates, in a work tree; `None` if it has none."""
-    top = Path(_run(["git", "rev-parse", "--show-toplevel"], "--against")).resolve()
+    top = Path(_run(["git", "rev-parse", "--show-toplevel"], "--against", place)).resolve()
     path = template.resolve()
     version = tree / path.relative_to(top) if path.is_relative_to(top) else None
-    return version if version is not None and version.exists() and version != tree else None
+    is_app = version == tree and (tree / "cdk.json").exists()
+    return version if version is not None and version.exists() and not is_app else None
 
 
 def _lend(place: Path) -> None:

@@ -14,6 +14,8 @@ from highwater_lab.simulation import TableSetup, TargetSetup
 
 # The function that runs during deploys: itself, its bound for events, its role, log group, two policies
 _OF_STACK: Final = 6
+# The custom resource on which the tables depend; a global table does not
+_BEFORE_TABLES: Final = 1
 # Two custom resources and the policy for the table
 _OF_TABLE: Final = 3
 _SCALER_ALARMS: Final = 12
@@ -118,13 +120,15 @@ def added_to(stack: str, tables: Sequence[ComingTable], *, has_function: bool) -
         has_function: Whether the stack has the function that runs during deploys, with a table that is managed already.
     """
     function = 0 if has_function else _OF_STACK
-    function_comes = 0 if all(table.is_global for table in tables) else function
+    is_for_scaler = all(table.is_global for table in tables)
+    function_comes = 0 if is_for_scaler else function
+    before_tables = 0 if is_for_scaler or has_function else _BEFORE_TABLES
     autoscaled = sum(table.autoscaled for table in tables)
     scaler = function - function_comes + _OF_SCALER + _SCALER_ALARMS
     return AddedResources(
         stack=stack,
         tables=len(tables),
-        resources=function_comes + sum(table.resources for table in tables),
+        resources=function_comes + before_tables + sum(table.resources for table in tables),
         leaving=sum(table.leaving for table in tables),
         scaler_resources=scaler + sum(table.scaler_resources for table in tables) if autoscaled else 0,
         scaler_alarms=_SCALER_ALARMS + autoscaled if autoscaled else 0,

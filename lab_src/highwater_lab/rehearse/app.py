@@ -388,7 +388,11 @@ def rehearse_app(
     """
     old_tables = () if before is None else before.tables
     unread = () if before is None else unread_changes(before, after)
-    every = () if before is None else hazards_of(old_tables, after.tables, after.remarks, after.plans)
+    every: tuple[Hazard, ...] = ()
+    if before is not None:
+        every = hazards_of(
+            old_tables, after.tables, after.remarks, after.plans, absent=after.absent, stacks=after.stacks
+        )
     hazards, unaccepted = accept(every, accepted)
     twice = {each.table for each in hazards if each.kind is HazardKind.TWO_TARGETS}
     # reserved capacity is subtracted from the sum of the tables

@@ -21,14 +21,12 @@ def changes_of(body: Mapping[str, Any]) -> Iterator[tuple[str, Planned]]:
     prior = dict(_values(as_object(as_object(body.get("prior_state")).get("values")).get("root_module")))
     for each in blocks_of(body.get("resource_changes")):
         resource, change = as_object(each), as_object(as_object(each).get("change"))
-        if resource.get("deposed"):
-            continue
         actions = tuple(str(action) for action in blocks_of(change.get("actions")))
         previous = resource.get("previous_address")
         paths = tuple(_path_text(path) for path in blocks_of(change.get("replace_paths")) if isinstance(path, list))
-        address = str(resource.get("address"))
+        address, deposed = str(resource.get("address")), resource.get("deposed")
         yield (
-            address,
+            f"{address} (deposed {deposed})" if deposed else address,
             Planned(
                 actions,
                 previous if isinstance(previous, str) else None,
@@ -36,6 +34,7 @@ def changes_of(body: Mapping[str, Any]) -> Iterator[tuple[str, Planned]]:
                 str(resource.get("type") or _kind_of(address)),
                 bool(change.get("importing")),
                 as_object(change.get("before")) or prior.get(address, {}),
+                bool(deposed),
             ),
         )
 

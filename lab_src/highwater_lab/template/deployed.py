@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from highwater.core import Dimension, Units
 from highwater_lab.template.document import Planned, TemplateError
-from highwater_lab.template.open_values import OpenValues, as_placeholders, open_values
+from highwater_lab.template.open_values import UNREAD, OpenValues, as_placeholders, open_values
 from highwater_lab.template.parts import Parts, identity
 from highwater_lab.template.replacements import (
     GLOBAL_TABLE,
@@ -53,12 +53,16 @@ class Replica:
         planned: The change of that resource in a Terraform plan; `None` without one.
         is_protected: Whether deletion protection is on.
         is_kept: Whether the replica stays when its declaration is removed.
+        kms_key: The key that encrypts it, in a block of Terraform; empty if it is not declared.
+        consistency: Its consistency mode, likewise.
     """
 
     source: str = ""
     planned: Planned | None = None
     is_protected: bool = False
     is_kept: bool = False
+    kms_key: str = ""
+    consistency: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +73,13 @@ class Index:
         keys: Its keys and projection, as a text that is equal for equal ones.
         source: The address of its own resource; empty for a part of the table.
         planned: The change of that resource in a Terraform plan; `None` without one.
+        attributes: The names of its key attributes.
     """
 
     keys: str
     source: str = ""
     planned: Planned | None = None
+    attributes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,13 +142,25 @@ class Declaration:
         return _Reading(self.found, self.parts, values or {}).deployed()
 
     def exists(self, values: Mapping[str, str]) -> bool:
-        """Return whether the table's condition is true, or cannot be read."""
-        stack = self.found.stack
-        condition = stack.template.resource(self.found.logical_id or "").get("Condition")
+        """Return whether the table's condition is true, and those of its nested stacks, or cannot be read."""
         try:
-            return condition is None or stack.resolver_with(values).holds(str(condition))
+            return self.found.stack.exists_with(values, self.found.logical_id or "")
         except TemplateError:
             return True
+
+    def reads_as(self, other: Declaration) -> bool:
+        """Return whether another declaration has the same text, in all that the hazards of a table are read from."""
+        return bool(self._text() == other._text())
+
+    def _text(self) -> Any:
+        stack, sections = self.found.stack, ("Parameters", "Mappings", "Conditions")
+        resources = [
+            stack.template.resource(self.found.logical_id or ""),
+            *(stack.template.resource(logical_id) for logical_id, _ in stack.resources(REPLICA)),
+            *(outer.template.resource(nested) for outer, nested in stack.parents),
+        ]
+        templates = [stack.template, *(outer.template for outer, _ in stack.parents)]
+        return _read_parts(resources), [template.section(name) for template in templates for name in sections]
 
     def open_values(self) -> OpenValues:
         """Return the references that the table rests on and that have no value, with the values to try."""
@@ -177,8 +195,8 @@ class _Reading:
                 self._plain(each.get("AttributeName")): self._plain(each.get("AttributeType"))
                 for each in self._mappings(self._declared.get(TYPES))
             },
-            on_removal=str(self._resource.get("DeletionPolicy") or "Delete"),
-            on_replacement=str(self._resource.get("UpdateReplacePolicy") or "Delete"),
+            on_removal=self._plain(self._resource.get("DeletionPolicy")) or "Delete",
+            on_replacement=self._plain(self._resource.get("UpdateReplacePolicy")) or "Delete",
             is_protected=any(self._plain(each.get("DeletionProtectionEnabled")) == "true" for each in protected),
             is_on_demand=self._is_on_demand(),
             is_strong=self._plain(self._declared.get("MultiRegionConsistency")) == "STRONG",
@@ -194,12 +212,13 @@ class _Reading:
     def _index(self, declared: dict[str, Any]) -> Index:
         keys = f"{self._keys(declared.get(KEYS))} {self._text(declared.get('Projection'))}"
         source = str(declared.get("Source") or "")
-        return Index(keys, source, self._stack.template.planned.get(source))
+        attributes = tuple(self._plain(each.get("AttributeName")) for each in self._mappings(declared.get(KEYS)))
+        return Index(keys, source, self._stack.template.planned.get(source), attributes)
 
     def _fixed(self, name: str) -> str:
         value = self._declared.get(name)
         # the types of attributes are compared one by one
-        if value is None or name in (TYPES, "PrimaryKey"):
+        if self._text(value) in ("", "[]") or name in (TYPES, "PrimaryKey"):
             return ""
         if name == NAME:
             return self._plain(value)
@@ -282,16 +301,21 @@ class _Reading:
                 source=(source := str(each.get("Source") or "")),
                 planned=self._stack.template.planned.get(source),
                 is_protected=self._plain(each.get("DeletionProtectionEnabled")) == "true",
+                kms_key=self._plain(each.get("KmsKey")),
+                consistency=self._plain(each.get("ConsistencyMode")),
             )
             for each in declared
         }
-        for source in self._declared.get("UnplacedReplicas") or ():
+        # a reader of plans writes it
+        unplaced = self._declared.get("UnplacedReplicas") if self._stack.template.is_plan else None
+        for source in unplaced or ():
             replicas[source] = Replica(source=source, planned=self._stack.template.planned.get(source))
         for logical_id, properties in self._stack.resources(REPLICA):
-            if identity(self._stack, self._plain(properties.get(NAME))) == self._found.table:
-                is_kept = bool(properties.get("SkipReplicaDeletion")) or str(
-                    self._stack.template.resource(logical_id).get("DeletionPolicy")
-                ).startswith("Retain")
+            resource = self._stack.template.resource(logical_id)
+            is_there = self._exists(resource.get("Condition"))
+            if is_there and identity(self._stack, self._plain(properties.get(NAME))) == self._found.table:
+                skips = self._plain(properties.get("SkipReplicaDeletion")) == "true"
+                is_kept = skips or self._plain(resource.get("DeletionPolicy")).startswith("Retain")
                 replicas[self._plain(properties.get("Region"))] = Replica(source=logical_id, is_kept=is_kept)
         return replicas
 
@@ -300,9 +324,22 @@ class _Reading:
         if self._is_on_demand():
             return
         for index, each in self._of_resources():
-            settings = each.get("WriteProvisionedThroughputSettings")
-            if not isinstance(settings, dict) or not settings.get("WriteCapacityAutoScalingSettings"):
+            settings = self._mapping(each.get("WriteProvisionedThroughputSettings"))
+            if not settings.get("WriteCapacityAutoScalingSettings"):
                 yield "table" if index is None else f"index {index}"
+
+    def _exists(self, condition: Any) -> bool:
+        try:
+            return condition is None or self._resolver.holds(str(condition))
+        except TemplateError:
+            return True
+
+    def _mapping(self, value: Any) -> dict[str, Any]:
+        try:
+            return self._resolver.mapping(value, "")
+        except TemplateError:
+            # it is there
+            return {"WriteCapacityAutoScalingSettings": value}
 
     def _mappings(self, value: Any) -> list[dict[str, Any]]:
         try:
@@ -320,7 +357,16 @@ class _Reading:
         # a value that cannot be evaluated is compared as it is written
         with contextlib.suppress(TemplateError):
             value = self._resolver.resolve(value)
-        return as_placeholders(_plain(value))
+        return "" if value is None else as_placeholders(_plain(value))
+
+
+def _read_parts(value: Any) -> Any:
+    """Return a part of a template without the parts that no hazard is about."""
+    if isinstance(value, list):
+        return [_read_parts(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _read_parts(each) for name, each in value.items() if name not in UNREAD and name != "Metadata"}
 
 
 def _plain(value: Any) -> str:

@@ -148,6 +148,7 @@ class Planned:
         kind: Its type, such as `aws_dynamodb_table_replica`.
         is_imported: Whether the plan imports an existing object at this address.
         before: Its attributes before the change; empty for a new one.
+        is_deposed: Whether it is an object that an earlier apply replaced, and did not delete.
     """
 
     actions: tuple[str, ...]
@@ -156,6 +157,7 @@ class Planned:
     kind: str = ""
     is_imported: bool = False
     before: Mapping[str, Any] = field(default_factory=dict)
+    is_deposed: bool = False
 
     @property
     def is_replacement(self) -> bool:

@@ -26,6 +26,8 @@ def match_tables(before: Sequence[ListedTable], after: Sequence[ListedTable]) ->
         (_name, _previous),
         (_in_file, _unmoved_in_file),
         (_name, _unmoved),
+        (_in_file, _planned_in_file),
+        (_name, _planned),
         (_physical, _physical_outside_plan),
         (_place, _place_outside_plan),
         (_logical_in_place, _logical_in_place),
@@ -111,6 +113,15 @@ def _unmoved(table: ListedTable) -> Hashable:
 
 def _unmoved_in_file(table: ListedTable) -> Hashable:
     return None if _unmoved(table) is None else _in_file(table)
+
+
+def _planned(table: ListedTable) -> Hashable:
+    # the prior state of a plan has the addresses that its moved blocks lead to already
+    return table.name if _is_planned(table) else None
+
+
+def _planned_in_file(table: ListedTable) -> Hashable:
+    return None if _planned(table) is None else _in_file(table)
 
 
 def _logical(table: ListedTable) -> Hashable:

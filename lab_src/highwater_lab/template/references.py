@@ -84,7 +84,18 @@ class Configuration:
         self._where = where
         self._body = body
         self._unknown = dict(self._unknown_of(body.get("resource_changes")))
-        self.resources = list(self._read(values, what))
+        changes = self._list(body.get("resource_changes"), "resource_changes")
+        actions = dict(self._actions_of(changes))
+        # planned_values still have a forgotten resource, with its address alone
+        self.resources = [each for each in self._read(values, what) if "forget" not in actions.get(each.address, ())]
+        # those of a plan with -target, or of -refresh-only, lack resources that nothing is planned for
+        planned = {each.address for each in self.resources}
+        prior = as_object(body.get("prior_state")).get("values")
+        self.resources += [
+            each
+            for each in self._read(prior, "prior_state.values")
+            if each.address not in planned and each.address not in actions
+        ]
         self._named: dict[tuple[str, str, str], list[Resource]] = {}
         for resource in self.resources:
             self._named.setdefault((resource.module, resource.kind, resource.name), []).append(resource)
@@ -222,6 +233,15 @@ class Configuration:
             content = self._object(change, "a change in resource_changes")
             if not content.get("deposed"):
                 yield str(content.get("address")), as_object(as_object(content.get("change")).get("after_unknown"))
+
+    def _actions_of(self, changes: list[Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield by address, also a former one, the actions of a plan; none for an address that has a resource after."""
+        current = [change for change in map(as_object, changes) if not change.get("deposed")]
+        yield from ((str(change["previous_address"]), ()) for change in current if change.get("previous_address"))
+        for change in current:
+            actions = as_object(change.get("change")).get("actions")
+            texts = tuple(map(str, actions)) if isinstance(actions, list) else ()
+            yield str(change.get("address")), () if "create" in texts else texts
 
     def _object(self, value: Any, what: str) -> dict[str, Any]:
         return {} if value is None else self._checked(value, dict, what, "an object")

@@ -93,15 +93,20 @@ class ListedApp:
             table that cannot be read is listed with the reason.
         remarks: What was not read, or contradicts itself.
         fixed: By stage how many alarms and scalers there are: `("Prod", "alarm")`, `("Prod", "scaler")`.
+        absent: The tables whose condition is false, or that of a nested stack around them; not among *tables*.
         nothing: Why there is no table; empty if there is one.
         plans: The changes of each Terraform plan, by address.
+        stacks: The names of its stacks, as far as an assembly says them; of a nested stack that of the outermost one,
+            then the logical ids down to it.
     """
 
     tables: tuple[ListedTable, ...]
+    absent: tuple[ListedTable, ...] = ()
     remarks: tuple[Remark, ...] = ()
     fixed: Counter[tuple[str, str]] = field(default_factory=Counter)
     nothing: str = ""
     plans: tuple[Mapping[str, Planned], ...] = ()
+    stacks: frozenset[tuple[str, ...]] = frozenset()
 
     def only(self, tables: Iterable[ListedTable]) -> ListedApp:
         """Return the app with some of its tables alone, and with what was not read of them or names no table.
@@ -111,19 +116,22 @@ class ListedApp:
         chosen = tuple(tables)
         names = {table.name for table in chosen}
         remarks = tuple(each for each in self.remarks if not each.tables or names & set(each.tables))
-        return ListedApp(tables=chosen, remarks=remarks, plans=self.plans)
+        return ListedApp(tables=chosen, absent=self.absent, remarks=remarks, plans=self.plans, stacks=self.stacks)
 
 
 def read_app(templates: list[Template], parameters: Mapping[str, str] | None = None) -> ListedApp:
     """Return what the templates of an app declare."""
     stacks, parts, tables = _find(templates, parameters or {}, {})
     listed = tuple(_list_table(label, found, parts) for label, found in tables.items() if not _is_own(found))
+    absent = {found.name: found for found in tables_of(stacks, parts, are_absent=True)}
     return ListedApp(
         tables=listed,
+        absent=tuple(_list_table(label, found, parts) for label, found in absent.items() if not _is_own(found)),
         remarks=remarks_of(stacks, parts, _labels(tables)),
         fixed=Counter((stack.template.stage, what) for stack in stacks.all for what in fixed_of(stack)),
         nothing="" if listed else _nothing(stacks),
         plans=_plans(templates),
+        stacks=frozenset(stack.template.environment.stacks for stack in stacks.all),
     )
 
 

@@ -168,6 +168,18 @@ class Stack:
         """Return whether a parameter has a value from the user, or from the stack that nests this one."""
         return name in self._parameters
 
+    def passed(self, name: str) -> tuple[Stack, Any] | None:
+        """Return the stack that passes a parameter to this nested one, with the value as it is written there."""
+        return self._stacks.passed(self, name)
+
+    @property
+    def parents(self) -> Iterator[tuple[Stack, str]]:
+        """Each stack that this one is nested in, from the inside, with the logical id of the nested stack in it."""
+        found = self._stacks.parent(self)
+        while found is not None:
+            yield found
+            found = self._stacks.parent(found[0])
+
     def is_open(self, name: str) -> bool:
         """Return whether a parameter or pseudo parameter has no value here."""
         return not self.is_given(name) and self.resolver.resolve({"Ref": name}) == f"${{{name}}}"
@@ -208,8 +220,15 @@ class Stack:
 
     def exists(self, logical_id: str) -> bool:
         """Return whether a resource's condition is true; raises `TemplateError` if that is not known."""
-        condition = self.template.resource(logical_id).get("Condition")
-        return condition is None or self.resolver.holds(str(condition))
+        return self.exists_with({}, logical_id)
+
+    def exists_with(self, values: Mapping[str, str], logical_id: str) -> bool:
+        """Return whether a resource exists, and the stacks around it, if parameters have these *values*."""
+        for stack, name in ((self, logical_id), *self.parents):
+            condition = stack.template.resource(name).get("Condition")
+            if condition is not None and not stack.resolver_with(values).holds(str(condition)):
+                return False
+        return True
 
     def holds(self, output: dict[str, Any]) -> bool:
         """Return whether an output's condition is true, or cannot be read."""
@@ -265,6 +284,18 @@ class Stacks:
                 if isinstance(export, dict) and stack.resolver.resolve(export.get("Name"), depth) == name:
                     yield stack, output.get("Value")
 
+    def parent(self, nested: Stack) -> tuple[Stack, str] | None:
+        """Return the stack that nests another, with the logical id of the nested stack in it; `None` for no nested."""
+        parent, logical_id, _ = self._parents.get(nested.template.where, (None, "", {}))
+        outer = None if parent is None else self._made.get(parent)
+        return None if outer is None or outer is nested else (outer, logical_id)
+
+    def passed(self, nested: Stack, name: str) -> tuple[Stack, Any] | None:
+        """Return the stack that passes a parameter to a nested one, with the value; `None` if the user gives it."""
+        parent, _, given = self._parents.get(nested.template.where, (None, "", {}))
+        outer = None if parent is None else self._made.get(parent)
+        return None if outer is None or name not in given or name in self._given else (outer, given[name])
+
     def nested(self, parent: Stack, logical_id: str) -> Stack | None:
         """Return the stack that a resource of *parent* nests, `None` if its template is not available."""
         return self._made.get(parent.template.nested.get(logical_id, ""))
@@ -283,17 +314,17 @@ class Stacks:
                 if (stack.template.dialect.words or not is_open(name)) and any(name in each for each in others)
             )
 
-    def _find_parents(self) -> Iterator[tuple[str, tuple[str, dict[str, Any]]]]:
-        """Yield the file of each nested template, with its parent's file and the parameters that the parent passes."""
+    def _find_parents(self) -> Iterator[tuple[str, tuple[str, str, dict[str, Any]]]]:
+        """Yield the file of each nested template, with its parent's file, its logical id there and its parameters."""
         for where, template in self._templates.items():
             for logical_id, nested in template.nested.items():
                 properties = template.resource(logical_id).get("Properties")
                 given = properties.get("Parameters") if isinstance(properties, dict) else None
-                yield nested, (where, given if isinstance(given, dict) else {})
+                yield nested, (where, logical_id, given if isinstance(given, dict) else {})
 
     def _stack(self, where: str, depth: int = 0) -> Stack:
         if where not in self._made:
-            parent, unresolved = self._parents.get(where, (None, {}))
+            parent, _, unresolved = self._parents.get(where, (None, "", {}))
             given: dict[str, Any] = {}
             if parent is not None and depth < len(self._templates):
                 outer = self._stack(parent, depth + 1)
@@ -333,6 +364,10 @@ class _Values(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         return self._by_hand[name] if name in self._by_hand else self._by_parent[name].now()
+
+    def __contains__(self, name: object) -> bool:
+        # without evaluating it, as the inherited method does
+        return name in self._by_hand or name in self._by_parent
 
     def __iter__(self) -> Iterator[str]:
         return iter({**self._by_parent, **self._by_hand})

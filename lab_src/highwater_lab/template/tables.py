@@ -180,16 +180,20 @@ class TemplateTable:
         return self.path or self.logical_id or self.table.replace(f"{{{self.stack.template.stem}:", "{")
 
 
-def tables_of(stacks: Stacks, parts: Parts) -> Iterator[TemplateTable]:
-    """Yield every table that a template defines, then every table that one only scales."""
+def tables_of(stacks: Stacks, parts: Parts, *, are_absent: bool = False) -> Iterator[TemplateTable]:
+    """Yield every table that a template defines, then every table that one only scales.
+
+    With *are_absent*, those alone whose condition is false.
+    """
     for stack in stacks.all:
         for kind in TABLE_TYPES:
             for logical_id, _ in stack.resources(kind):
-                if not may_exist(stack, logical_id):
+                if may_exist(stack, logical_id) is are_absent:
                     continue
                 physical = identity(stack, stack.name_of(logical_id))
                 yield TemplateTable(stack, logical_id, kind, physical, stack.construct_path(logical_id))
-    yield from (TemplateTable(part.stack, None, None, part.table, None) for part in parts.only_scaled())
+    for part in () if are_absent else parts.only_scaled():
+        yield TemplateTable(part.stack, None, None, part.table, None)
 
 
 def read_table(found: TemplateTable, parts: Parts) -> TableSetup:

@@ -18,7 +18,7 @@ from highwater_lab.template.document import Dialect, Environment, LeftOut, Templ
 from highwater_lab.template.references import Configuration, Resource, as_object
 from highwater_lab.template.unread import is_unread
 
-_TABLE: Final = "aws_dynamodb_table"
+TABLE: Final = "aws_dynamodb_table"
 INDEX: Final = "aws_dynamodb_global_secondary_index"
 REPLICA: Final = "aws_dynamodb_table_replica"
 _TARGET: Final = "aws_appautoscaling_target"
@@ -148,7 +148,7 @@ class _Translation:
         # a region that nothing says is the only one of the plan, if there is one
         only = next(iter(known)) if len(known) == 1 else None
         self._regions = {address: region or only for address, region in regions.items()}
-        self._tables = {each.address: each for each in by_kind.get(_TABLE, ())}
+        self._tables = {each.address: each for each in by_kind.get(TABLE, ())}
         self._indexes = {address: list(self._indexes_of(table)) for address, table in self._tables.items()}
         self._keys = {address: TableKeys.of_table(table.values) for address, table in self._tables.items()}
         self._add_own_indexes()
@@ -188,7 +188,7 @@ class _Translation:
             for resource in self._by_kind.get(kind, ()) if kind != REPLICA else ():
                 if self._regions[resource.address] != region:
                     continue
-                if kind == _TABLE:
+                if kind == TABLE:
                     yield resource.address, self._table(resource)
                 elif kind == _TARGET and resource.address in self._places and not self._is_of_replica(resource):
                     yield resource.address, self._target(resource)
@@ -205,7 +205,7 @@ class _Translation:
         tables = {
             _name_of(table)
             for attribute in attributes
-            for table in self._configuration.follow(resource, attribute, [_TABLE]).resources.values()
+            for table in self._configuration.follow(resource, attribute, [TABLE]).resources.values()
         }
         return {**resource.values, **({"refers to": sorted(tables)} if tables else {})}
 
@@ -279,7 +279,10 @@ class _Translation:
                         "Region": region,
                         "TableClass": values.get("table_class"),
                         "DeletionProtectionEnabled": as_object(replica).get("deletion_protection_enabled"),
+                        # for the guard alone
                         "Source": as_object(replica).get("address"),
+                        "KmsKey": as_object(replica).get("kms_key_arn"),
+                        "ConsistencyMode": as_object(replica).get("consistency_mode"),
                         **more,
                     }
                 )
@@ -327,7 +330,7 @@ class _Translation:
             if _is_known(arn):
                 is_own = _is_of(arn, table.values.get("name"), self._regions[table.address])
             else:
-                found = self._configuration.follow(resource, "global_table_arn", [_TABLE]).best_for(resource)
+                found = self._configuration.follow(resource, "global_table_arn", [TABLE]).best_for(resource)
                 is_own = found is not None and found.address == table.address
             if is_own:
                 region = self._configuration.region(resource)
@@ -400,7 +403,7 @@ class _Translation:
         if _is_known(name):
             tables = [table for table in self._tables.values() if table.values.get("name") == name]
             return next((table for table in tables if self._regions[table.address] == region), None)
-        found = self._configuration.follow(resource, attribute, [_TABLE])
+        found = self._configuration.follow(resource, attribute, [TABLE])
         table = found.best_for(resource)
         if table is None:
             index = self._configuration.follow(resource, attribute, [INDEX]).best_for(resource)
@@ -486,7 +489,7 @@ class _Translation:
             notes.append(note)
 
 
-_READ: Final = (_TABLE, INDEX, REPLICA, _TARGET, _POLICY, _ACTION)
+_READ: Final = (TABLE, INDEX, REPLICA, _TARGET, _POLICY, _ACTION)
 
 
 def _is_ours(resource: Resource) -> bool:

@@ -127,6 +127,20 @@ def set_bounds(autoscaling: ApplicationAutoScalingClient, name: TargetName, boun
     )
 
 
+def register_again(autoscaling: ApplicationAutoScalingClient, name: TargetName) -> None:
+    """Register a target as it is, so that Application Auto Scaling moves capacity outside its bounds into them.
+
+    It does so at each update of a target, also one without bounds, and at no other time (API Reference,
+    RegisterScalableTarget, read 2026-11; that capacity below a floor stays there was measured, 2026-10). A request with
+    bounds could undo those that another function, or a deploy, has just set.
+    """
+    autoscaling.register_scalable_target(
+        ServiceNamespace="dynamodb",
+        ResourceId=name.resource_id,
+        ScalableDimension=name.scalable_dimension,  # type: ignore[arg-type] # a literal by construction
+    )
+
+
 def suspend(
     autoscaling: ApplicationAutoScalingClient,
     name: TargetName,

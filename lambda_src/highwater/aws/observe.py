@@ -24,7 +24,7 @@ from highwater.core.names import TargetName
 from highwater.core.plan.plan import Target, TargetKey
 from highwater.core.pulses import SLOTS_PER_MINUTE, Slots, slot_at
 from highwater.core.scaler import Clock, Observation, ScaledPlan, SeenTable, SeenTarget
-from highwater.core.scaler.attention import THROTTLE_MINUTES, needs_past, needs_throttles
+from highwater.core.scaler.attention import THROTTLE_MINUTES, fixed_targets, needs_past, needs_throttles
 from highwater.core.scaler.fleet import COVERAGE_MINUTES, MOST_TOLD_PERCENT, disagrees
 from highwater.core.scaler.metrics import ScalerMetric
 
@@ -76,7 +76,7 @@ def observe_table(
         scaled: The table's plan.
         described: The answer of DescribeTable.
         names: The targets to review, by their names in Application Auto Scaling.
-        registered: Bounds and suspensions of these targets in Application Auto Scaling.
+        registered: Bounds and suspensions of these targets, and of those of `fixed_names`, in Application Auto Scaling.
         consumed: The consumption of these targets in the last minutes, without throttles.
         clock: The times of the turn.
         kept: The coordinator's table.
@@ -131,7 +131,22 @@ def observe_table(
         () if boosts is None else boosts.leases,
         {} if boosts is None else boosts.boosted,
         lacks_leases=boosts is None,
+        fixed_floors=fixed_floors(scaled, registered),
     )
+
+
+def fixed_names(scaled: ScaledPlan) -> Mapping[TargetName, Target]:
+    """Return the targets of fixed capacity by their names in Application Auto Scaling, which are read with others."""
+    return {TargetName(scaled.table, *target.key): target for target in fixed_targets(scaled)}
+
+
+def fixed_floors(scaled: ScaledPlan, registered: RegisteredTargets) -> Mapping[TargetKey, int]:
+    """Return the floors of the targets of fixed capacity whose scaling is not suspended."""
+    return {
+        target.key: bounds.min
+        for name, target in fixed_names(scaled).items()
+        if (bounds := registered.of(name)) is not None and not registered.is_suspended(name)
+    }
 
 
 def _read_boosts(leases: LeaseTable | None, scaled: ScaledPlan, problems: Problems) -> TableLeases | None:

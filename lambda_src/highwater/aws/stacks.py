@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,8 @@ def client() -> CloudFormationClient:
     return made
 
 
+# A resource that is deleted, or left where it is, belongs to the stack no longer.
+_GONE: Final = frozenset({"DELETE_COMPLETE", "DELETE_SKIPPED"})
 _IS_EXPRESS: Final = "HighwaterIsExpress"
 
 
@@ -60,3 +63,16 @@ def read_stack(cloudformation: CloudFormationClient, stack_id: str) -> StackStat
     began = updated or found.get("CreationTime")
     is_express = bool(answer.get(_IS_EXPRESS)) or found.get("DeploymentConfig", {}).get("Mode") == "EXPRESS"
     return StackState(str(found["StackStatus"]), str(updated or ""), is_express, began)
+
+
+def read_names(cloudformation: CloudFormationClient, stack_id: str, logical_ids: Collection[str]) -> list[str]:
+    """Read the physical names of those resources of a stack that exist, by their logical ids."""
+    pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack_id)
+    return [
+        found["PhysicalResourceId"]
+        for page in pages
+        for found in page["StackResourceSummaries"]
+        if found["LogicalResourceId"] in logical_ids
+        and found["ResourceStatus"] not in _GONE
+        and found.get("PhysicalResourceId")
+    ]

@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from highwater.cli.situation import MissingTable, Seen, Situation, UnmanagedIndex
+from highwater.cli.situation import FixedBelowFloor, MissingTable, Seen, Situation, UnmanagedIndex
 from highwater.core.names import target_label
 from highwater.core.units import Dimension
 from highwater.terminal.console import Hanging
@@ -235,6 +235,10 @@ def _rows(seen: Seen) -> Iterator[dict[str, str]]:
         for dimension in Dimension:
             units = f"{seen.provisioned.of(dimension):,}"
             yield {"table": seen.table, "target": target_label(seen.index, dimension), "now": units, "floor": "none"}
+        return
+    if isinstance(seen, FixedBelowFloor):
+        now, floor = f"{seen.provisioned:,}", f"{seen.floor:,}"
+        yield {"table": seen.table, "target": seen.target.label, "now": now, "floor": floor}
         return
     bounds = seen.registered or seen.planned
     yield {

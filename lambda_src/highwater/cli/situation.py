@@ -21,10 +21,10 @@ from highwater.aws.coordinator_table import (
     find_lease_table,
 )
 from highwater.aws.logs import LoggedDecision, read_decisions
-from highwater.aws.observe import NOTHING_KEPT, Kept, observe_table
+from highwater.aws.observe import NOTHING_KEPT, Kept, fixed_floors, fixed_names, observe_table
 from highwater.aws.parameters import ScaledPlans, read_plans
 from highwater.aws.region import AwsRegion
-from highwater.aws.tables import DescribedTable, describe_table
+from highwater.aws.tables import DescribedTable, describe_table, seen_resources
 from highwater.aws.tags import read_tagged_plans
 from highwater.core import Bounds, Target, timeline
 from highwater.core.boosts import Lease
@@ -46,6 +46,7 @@ from highwater.core.scaler import (
 from highwater.core.scaler.attention import scaled_targets
 from highwater.core.scaler.decision import decision_document
 from highwater.core.scaler.metrics import ScalerMetric
+from highwater.core.scaler.turn import fixed_below_floor
 from highwater.core.units import Dimension, Units
 from highwater.terminal.console import say
 
@@ -296,7 +297,45 @@ class UnmanagedIndex:
         }
 
 
-Seen: TypeAlias = "Situation | UnmanagedIndex | MissingTable"
+@dataclass(frozen=True, slots=True)
+class FixedBelowFloor:
+    """A target of fixed capacity that the scaler's next run registers again, as its capacity is below its floor.
+
+    Attributes:
+        table: The table's label.
+        scaler: The name of the table's scaler.
+        target: The target, as planned.
+        floor: Its registered floor, in units per second.
+        provisioned: Its provisioned units per second.
+        region: The table's region; empty until the caller adds it.
+    """
+
+    table: str
+    scaler: str
+    target: Target
+    floor: int
+    provisioned: int
+    region: str = ""
+
+    def line(self) -> str:
+        """Return a sentence with the place, the problem and what is done about it."""
+        has = f"{self.table}: {self.target.label} has {self.provisioned:,} of its fixed {self.floor:,} units/s"
+        return f"{has}; the scaler's next run registers its target again"
+
+    def document(self) -> dict[str, Any]:
+        """Return what is known as JSON-ready values."""
+        return {
+            "table": self.table,
+            "region": self.region,
+            "scaler": self.scaler,
+            "target": self.target.label,
+            "floor": self.floor,
+            "provisioned": self.provisioned,
+            "problem": self.line(),
+        }
+
+
+Seen: TypeAlias = "Situation | FixedBelowFloor | UnmanagedIndex | MissingTable"
 
 
 def find_plans(table: str | None, region: AwsRegion) -> list[ScaledPlan]:
@@ -356,8 +395,10 @@ class _Unread:
 
 def read_situations(
     scaled: ScaledPlan, region: AwsRegion, logs: Any | None, kept: Kept | None = NOTHING_KEPT
-) -> Iterator[Situation | UnmanagedIndex]:
+) -> Iterator[Situation | FixedBelowFloor | UnmanagedIndex]:
     """Yield the situation of every autoscaled target of a plan, then the indexes that the plan does not know.
+
+    Targets of fixed capacity that is below its floor come between the two.
 
     *region* is the table's. With *logs*, a client of CloudWatch Logs in the scaler's region, situations include the
     scaler's decisions: those in its log, and the next ones, for which metrics are read. *kept* is the coordinator's
@@ -375,7 +416,7 @@ def read_situations(
         for target in scaled_targets(scaled)
         if target.index in described.capacities
     }
-    registered = read_targets(region.autoscaling, names.values())
+    registered = read_targets(region.autoscaling, [*names.values(), *fixed_names(scaled)])
     clock = Clock(int(registered.at.timestamp()) // 60, registered.at)
     unread = _Unread()
     consumed, throttled = _use(scaled, names.values(), region, clock.now, unread)
@@ -421,6 +462,10 @@ def read_situations(
             failure=failures.get(name, ""),
             notes=tuple(unread.notes),
         )
+    floors = fixed_floors(scaled, registered)
+    for target in fixed_below_floor(scaled, seen_resources(described), floors):
+        units_now = described.capacities[target.index].of(target.dimension)
+        yield FixedBelowFloor(scaled.label, scaled.scaler, target, floors[target.key], units_now)
     known = {index for index, *_ in scaled.plan.resources()}
     for index, units in described.capacities.items():
         if index is not None and index not in known:

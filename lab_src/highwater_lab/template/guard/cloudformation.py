@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -16,7 +16,6 @@ from highwater_lab.template.guard.comparison import (
     lowered_marks,
     may_differ,
     units_text,
-    unscaled,
 )
 from highwater_lab.template.guard.hazard import Consequence, HazardKind, TableHazard
 from highwater_lab.template.listed import ListedTable
@@ -45,13 +44,25 @@ def two_deploys(old: str, new: str) -> tuple[str, str]:
     )
 
 
-def of_cloudformation(old: ListedTable | None, new: ListedTable | None) -> Iterator[TableHazard]:
-    """Yield the hazards of one table, which an app before and after a change declare; `None` where one does not."""
-    if new is None:
-        if old is not None and old.logical_id is not None:
-            yield _removed(old.deployed)
+def of_cloudformation(
+    old: ListedTable | None, new: ListedTable | None, stacks: Collection[tuple[str, ...]] = ()
+) -> Iterator[TableHazard]:
+    """Yield the hazards of one table, which an app before and after a change declare; `None` where one does not.
+
+    *stacks* are those of the app after the change, as far as an assembly names them.
+    """
+    if old is not None and old.stacks[0] and stacks and old.logical_id is not None:
+        staying = _staying_stack(old, stacks)
+        if staying and (new is None or not new.physical):
+            yield _left_behind(new is not None, staying)
+            return
+    if old is not None and old.logical_id is not None and (new is None or new.logical_id is None):
+        # its scalable targets may stay
+        yield _removed(old.deployed)
+    elif new is None:
+        return
     elif old is None:
-        yield from _unscaled_replica(None, new)
+        yield from _unscaled_replica(None, new.deployed)
     elif old.declaration is None or new.declaration is None:
         yield from _changed(old, new, old.deployed, new.deployed)
     else:
@@ -63,8 +74,10 @@ def _in_all_worlds(
 ) -> Iterator[TableHazard]:
     """Yield the hazards that hold for all values of open references; one that depends on them is unknown."""
     opened, closed = before.open_values(), after.open_values()
+    worlds = worlds_of(opened, closed)
+    is_same = before.reads_as(after)
     outcomes: list[list[TableHazard]] = []
-    for world in worlds_of(opened, closed):
+    for world in worlds.each[: 1 if is_same else None]:
         if not before.exists(world.before):
             outcomes.append([])
         elif not after.exists(world.after):
@@ -82,6 +95,9 @@ def _in_all_worlds(
             yield from (each for each in outcomes[0] if (each.kind, each.consequence) == (kind, consequence))
         else:
             yield found
+    if not (worlds.are_all or is_same or every):
+        # not all values are tried
+        uncertain.append("it is replaced or removed")
     if uncertain:
         parameters = parameters_between(opened, closed, are_all=is_open_in_a_world)
         yield _unknown(list(dict.fromkeys(uncertain)), opened, closed, parameters)
@@ -112,6 +128,28 @@ def _unknown(subjects: Sequence[str], before: OpenValues, after: OpenValues, par
         reason = "it depends on a parameter without a value"
     given = " ".join(f"--parameter {name}=VALUE" for name in parameters)
     return TableHazard(HazardKind.UNKNOWN, Consequence.UNKNOWN, what + reason, f"give {given}")
+
+
+def _staying_stack(old: ListedTable, stacks: Collection[tuple[str, ...]]) -> str:
+    """Return the stack of a table that is not in the app any more, and that no deploy deletes; empty for none."""
+    if not any(each[0] == old.stacks[0] for each in stacks):
+        # AWS CDK Developer Guide, "cdk deploy": it deploys the stacks of the app, and `cdk destroy` deletes stacks
+        return f"stack {old.stacks[0]}"
+    if old.stacks in stacks or old.declaration is None:
+        return ""
+    for outer, nested in old.declaration.found.stack.parents:
+        # CloudFormation Template Reference, "DeletionPolicy attribute", read 2026-11: it holds for a nested stack
+        if str(outer.template.resource(nested).get("DeletionPolicy")).startswith("Retain"):
+            return f"nested stack {nested}"
+    return ""
+
+
+def _left_behind(is_declared: bool, stack: str) -> TableHazard:
+    rest = f"the old one stays, with its data, in {stack}, which leaves the app and which no deploy of it deletes"
+    if is_declared:
+        what = f"replaced by an empty table in another stack; {rest}"
+        return TableHazard(HazardKind.REPLACED, Consequence.KEPT, what, _KEEP)
+    return TableHazard(HazardKind.REMOVED, Consequence.KEPT, f"removed: {rest.removeprefix('the old one ')}")
 
 
 def _removed(was: Deployed) -> TableHazard:
@@ -145,7 +183,7 @@ def _changed(old: ListedTable, new: ListedTable, was: Deployed, now: Deployed) -
     yield from _indexes(was, now)
     yield from _owners(was, now)
     yield from _replicas(was, now)
-    yield from _unscaled_replica(old, new)
+    yield from _unscaled_replica(was, now)
     yield from _capacity(old, new, was, now)
 
 
@@ -192,7 +230,7 @@ def _lost(old: ListedTable, new: ListedTable, was: Deployed, now: Deployed) -> I
         reasons.append(f"its logical id, from {before} to {after},")
     if reasons:
         subject = _may_change([each.partition(", from ")[0] for each in reasons])
-        yield replace(_replaced(was, reasons, is_named=is_named, has_moved=has_moved), subject=subject)
+        yield replace(_replaced(was, now, reasons, is_named=is_named, has_moved=has_moved), subject=subject)
     elif maybe:
         yield TableHazard(HazardKind.REPLACED, Consequence.UNKNOWN, "", subject=_may_change(maybe))
 
@@ -247,7 +285,7 @@ def _reasons(was: Deployed, now: Deployed) -> tuple[list[str], list[str]]:
     return reasons, maybe
 
 
-def _replaced(was: Deployed, reasons: Sequence[str], *, is_named: bool, has_moved: bool) -> TableHazard:
+def _replaced(was: Deployed, now: Deployed, reasons: Sequence[str], *, is_named: bool, has_moved: bool) -> TableHazard:
     why = f"{' and '.join(reasons)} {'changes' if len(reasons) == 1 else 'change'}"
     types = [each for each in reasons if each.startswith("the type of ")]
     if was.kind == GLOBAL_TABLE and types and len(types) == len(reasons):
@@ -260,9 +298,9 @@ def _replaced(was: Deployed, reasons: Sequence[str], *, is_named: bool, has_move
         what = f"{why}, which replaces a table: CloudFormation refuses that for one with a name of its own"
         return TableHazard(HazardKind.REPLACED, Consequence.REFUSED, what, _KEEP)
     # CloudFormation Template Reference, "UpdateReplacePolicy attribute", read 2026-11; for another logical id it is the
-    # deletion policy
-    policy = was.on_removal if has_moved else was.on_replacement
-    if policy.startswith("Retain") or was.is_protected:
+    # deletion policy. The page does not say which template's policy counts, so both have to retain.
+    policies = (was.on_removal,) if has_moved else (was.on_replacement, now.on_replacement)
+    if all(each.startswith("Retain") for each in policies) or was.is_protected:
         rest = "the old one stays in the account, with its data, and is no longer managed"
         return TableHazard(
             HazardKind.REPLACED, Consequence.KEPT, f"replaced by an empty table, as {why}; {rest}", _KEEP
@@ -328,6 +366,9 @@ def _owners(was: Deployed, now: Deployed) -> Iterator[TableHazard]:
 
 def _replicas(was: Deployed, now: Deployed) -> Iterator[TableHazard]:
     """Yield the replicas that are removed, or that cannot be added or removed in one update."""
+    if was.region is None or now.region is None:
+        # an app that was not bound to a region, or no longer is
+        was, now = (_in_region(each, was.region or now.region) for each in (was, now))
     removed = [region for region in was.replicas if region not in now.replicas]
     added = [region for region in now.replicas if region not in was.replicas]
     if removed and added and any(map(is_open, (*removed, *added))):
@@ -381,15 +422,21 @@ def _replicas(was: Deployed, now: Deployed) -> Iterator[TableHazard]:
             yield TableHazard(HazardKind.REPLICA, Consequence.DESTROYED, f"replica {region} {how}: {lost}", fix)
 
 
-def _unscaled_replica(old: ListedTable | None, new: ListedTable) -> Iterator[TableHazard]:
+def _in_region(table: Deployed, region: str | None) -> Deployed:
+    own = "${AWS::Region}"
+    replicas = {region if region and name == own else name: replica for name, replica in table.replicas.items()}
+    return replace(table, replicas=replicas)
+
+
+def _unscaled_replica(was: Deployed | None, now: Deployed) -> Iterator[TableHazard]:
     """Yield that a replica is new, or writes are newly without auto scaling, where they need it."""
     # "Table write capacity should either be Pay-Per-Request or AutoScaled", and the same of each index: answers of
     # UpdateTable, recorded 2026-11. "If you use PROVISIONED billing mode, you must provide an auto scaling
     # configuration via the WriteProvisionedThroughputSettings property": AWS::DynamoDB::GlobalTable, read 2026-11
-    parts, replicas = unscaled(new), new.deployed.replicas
+    parts, replicas = now.unscaled, now.replicas
     if len(replicas) < 2 or not parts:
         return
-    if old is not None and replicas.keys() <= old.deployed.replicas.keys() and parts == unscaled(old):
+    if was is not None and replicas.keys() <= was.replicas.keys() and parts == was.unscaled:
         return
     what = (
         f"{len(replicas)} replicas, and the writes of {listed(parts)} are not auto scaled, which DynamoDB refuses for "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from highwater.core import Dimension
@@ -47,17 +47,16 @@ def _fits(text: str, pieces: Sequence[str]) -> bool:
 
 
 def lowered_marks(was: Deployed, now: Deployed, dialect: Dialect) -> Iterator[TableHazard]:
-    """Yield the lowered high-water marks that the table itself declares; Highwater's own resource lowers none."""
+    """Yield the lowered high-water marks that a declaration has; Highwater's own resource lowers none."""
     # "decreasing WarmThroughput is not supported", ValidationException of UpdateTable (aws-controllers-k8s/
     # dynamodb-controller, docs/api-quirks, measured 2026-10); Amazon DynamoDB Developer Guide, "Warm throughput"
     lower = []
-    for index, mark in now.marks.items():
-        old = was.marks.get(index)
-        if old is None:
+    for index in now.marks:
+        if index is not None and dialect.words:
+            # Terraform builds such an index again
             continue
-        for name, before, after in (("reads", old.read, mark.read), ("writes", old.write, mark.write)):
-            if 0 < after < before:
-                lower.append(f"{label(index)} from {before:,} to {after:,} {name}")
+        for name, before, after in lower_marks(was, now, index):
+            lower.append(f"{label(index)} from {before:,} to {after:,} {name}")
     if lower:
         yield TableHazard(
             HazardKind.MARK_LOWERED,
@@ -67,12 +66,31 @@ def lowered_marks(was: Deployed, now: Deployed, dialect: Dialect) -> Iterator[Ta
         )
 
 
-def changed_owners(was: Deployed, now: Deployed) -> tuple[str, str, str] | None:
-    """Return the targets that another resource owns than before, with the old and new owners; `None` for none."""
+def lower_marks(was: Deployed, now: Deployed, index: str | None) -> list[tuple[str, int, int]]:
+    """Return the marks of a table or index that are lower than before: `reads` or `writes`, and both numbers."""
+    old, mark = was.marks.get(index), now.marks.get(index)
+    if old is None or mark is None:
+        return []
+    both = (("reads", old.read, mark.read), ("writes", old.write, mark.write))
+    return [(name, before, after) for name, before, after in both if 0 < after < before]
+
+
+def changed_owners(
+    was: Deployed, now: Deployed, is_deleted: Callable[[str], bool | None] = lambda _: None
+) -> tuple[str, str, str] | None:
+    """Return the targets that another resource owns than before, with the old and new owners; `None` for none.
+
+    *is_deleted* returns whether a plan deletes the resource of that name; `None` if no plan says it.
+    """
     moved: list[tuple[Target, str, str]] = []
     for target, owners in now.owners.items():
         old = [each.name for each in was.owners.get(target, ())]
-        if old and not set(old) & {each.previous for each in owners}:
+        fates = {name: is_deleted(name) for name in old}
+        if not all(fate is None for fate in fates.values()):
+            moved += [(target, name, owners[0].name) for name, fate in fates.items() if fate][:1]
+            continue
+        # the prior state of a plan has the addresses that its moved blocks lead to
+        if old and not set(old) & {name for each in owners for name in (each.previous, each.name)}:
             moved.append((target, old[0], owners[0].name))
     if not moved:
         return None
@@ -83,13 +101,13 @@ def changed_owners(was: Deployed, now: Deployed) -> tuple[str, str, str] | None:
 
 
 def changed_units(was: Deployed, now: Deployed) -> list[tuple[Target, int, int]]:
-    """Return the scaled targets whose units in the declaration change, with the units before and after."""
+    """Return the targets that are scaled after it whose units in the declaration change, with both units."""
     if was.is_on_demand or now.is_on_demand:
         return []
     return [
         (target, was.units[target], units)
         for target, units in now.units.items()
-        if target in was.owners and target in now.owners and was.units.get(target, units) != units
+        if target in now.owners and was.units.get(target, units) != units
     ]
 
 
@@ -99,9 +117,7 @@ def units_text(changed: Sequence[tuple[Target, int, int]]) -> str:
 
 
 def unscaled(table: ListedTable) -> list[str]:
-    """Return the parts of a provisioned table without auto scaling of writes."""
-    if not table.dialect.words:
-        return list(table.deployed.unscaled)
+    """Return the parts of a provisioned table of Terraform without auto scaling of writes."""
     if table.setup is None or table.setup.is_on_demand:
         return []
     return [each.label for each in table.setup.resources if each.write.tracking is None]

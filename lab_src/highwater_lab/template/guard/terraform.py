@@ -7,6 +7,7 @@ page; documentation and source of Terraform's AWS provider 6.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from highwater_lab.template.deployed import Deployed, Replica
@@ -15,6 +16,7 @@ from highwater_lab.template.guard.comparison import (
     changed_owners,
     changed_units,
     listed,
+    lower_marks,
     lowered_marks,
     may_differ,
     units_text,
@@ -24,9 +26,13 @@ from highwater_lab.template.guard.hazard import Consequence, HazardKind, TableHa
 from highwater_lab.template.listed import ListedTable
 from highwater_lab.template.matching import is_moved
 from highwater_lab.template.replacements import NAME, REPLACED_FOR
+from highwater_lab.template.terraform import REPLICA, TABLE
 
 _KEEP: Final = "leave that as it is, or add a second table, and copy the data before this one is removed"
 _REMOVED_BLOCK: Final = "give it a removed block with destroy = false"
+# "An existing replica to be deleted": DynamoDB API Reference, ReplicationGroupUpdate, read 2026-11
+_LOST_REPLICA: Final = "DynamoDB deletes the table of that region with its items"
+_KEEP_REPLICA: Final = "keep the replica; remove it when nothing reads or writes in that region"
 _STAYS: Final = "it stays in the account, with its data, and is only no longer managed"
 
 
@@ -49,27 +55,55 @@ class PlannedChanges:
         """Return the table of the same name and region that the plan creates at another address."""
         for table in self._after:
             planned = table.deployed.planned
-            same = (table.physical, table.deployed.region) == (old.physical, old.deployed.region)
-            if old.physical and same and planned is not None and "create" in planned.actions:
+            is_created = planned is not None and "create" in planned.actions
+            if is_created and old.physical == table.physical and _is_name_taken(old, table):
                 return table
         return None
+
+    def is_deleted(self, address: str) -> bool | None:
+        """Return whether the plan deletes what is at an address, and creates nothing there; `None` if it has none."""
+        planned = self.of(address, None)
+        return None if planned is None else "delete" in planned.actions and "create" not in planned.actions
+
+    def without_table(self, before: Sequence[ListedTable]) -> Iterator[tuple[str, TableHazard]]:
+        """Yield by address the hazards of resources of no table *before*: deposed tables, replicas of other states."""
+        sources = {replica.source for table in before for replica in table.deployed.replicas.values()}
+        for plan in self._plans:
+            for address, planned in plan.items():
+                if planned.actions != ("delete",):
+                    continue
+                if planned.kind == REPLICA and address not in sources:
+                    what = f"is removed: {_LOST_REPLICA}"
+                    yield address, TableHazard(HazardKind.REPLICA, Consequence.DESTROYED, what, _KEEP_REPLICA)
+                elif planned.kind == TABLE and planned.is_deposed:
+                    # a replacement that created the new table, and did not come to delete the old one
+                    what = "removed: Terraform deletes the table that an earlier apply replaced, with its data"
+                    fix = "to keep it, take it out of the state (terraform state rm)"
+                    yield address, TableHazard(HazardKind.REMOVED, Consequence.DESTROYED, what, fix)
+
+
+def _is_name_taken(old: ListedTable, new: ListedTable) -> bool:
+    """Return whether a second table of one name would be in one region; a region that is not known is the same."""
+    regions = {old.deployed.region, new.deployed.region} - {None}
+    return old.physical is not None and old.physical == new.physical and len(regions) < 2
 
 
 def of_terraform(old: ListedTable | None, new: ListedTable | None, plan: PlannedChanges) -> Iterator[TableHazard]:
     """Yield the hazards of one table, which a plan or state before and after has; `None` where it has not."""
+    if old is not None and old.logical_id is not None and (new is None or new.logical_id is None):
+        yield from _removed(old, plan)
     if new is None:
-        if old is not None and old.logical_id is not None:
-            yield from _removed(old, plan)
         return
     lost = None if old is None or old.logical_id is None or new.logical_id is None else _lost(old, new)
     if lost is not None:
         yield lost
-    elif old is not None:
+    elif old is not None and new.logical_id is not None:
         yield from lowered_marks(old.deployed, new.deployed, new.dialect)
         yield from _indexes(old.deployed, new.deployed, plan)
-        yield from _owners(old.deployed, new.deployed)
+        yield from _owners(old.deployed, new.deployed, plan)
         yield from _removed_replicas(old.deployed, new.deployed, plan)
-        yield from _units(old.deployed, new.deployed)
+        yield from _units(old.deployed, new.deployed, plan)
+        yield from _added_indexes(old, new)
     yield from _added_replicas(old, new)
 
 
@@ -79,6 +113,8 @@ def _removed(old: ListedTable, plan: PlannedChanges) -> Iterator[TableHazard]:
         if created is None:
             what = f"removed from the state: {_STAYS}"
             yield TableHazard(HazardKind.REMOVED, Consequence.KEPT, what)
+            own = {region: replica for region, replica in old.deployed.replicas.items() if replica.source}
+            yield from _removed_replicas(replace(old.deployed, replicas=own), Deployed(), plan)
         else:
             yield TableHazard(
                 HazardKind.REMOVED,
@@ -119,7 +155,7 @@ def _lost(old: ListedTable, new: ListedTable) -> TableHazard | None:
         # provider versions before that of pull request 49032 of hashicorp/terraform-provider-aws (merged 2026-07)
         fix = "leave warm_throughput as it is, or have its changes ignored (lifecycle, ignore_changes)"
     what = f"replaced by an empty table ({why})"
-    is_taken = old.physical is not None and old.physical == new.physical
+    is_taken = _is_name_taken(old, new)
     if "forget" in planned.actions:
         if is_taken:
             what += f": Terraform forgets the old one, and AWS refuses a second table {new.physical}"
@@ -178,8 +214,13 @@ def _indexes(was: Deployed, now: Deployed, plan: PlannedChanges) -> Iterator[Tab
         if planned is not None:
             is_new = planned.actions == ("create",) and not planned.is_imported and planned.previous is None
             is_rebuilt = planned.is_replacement or is_new
+        elif old.source and not index.source and plan.is_deleted(old.source):
+            is_rebuilt = True
         else:
-            is_rebuilt = bool(may_differ(old.keys, index.keys))
+            types = [each for each in index.attributes if each in was.types and each in now.types]
+            has_other_types = any(may_differ(was.types[each], now.types[each]) for each in types)
+            is_lower = bool(lower_marks(was, now, name))
+            is_rebuilt = bool(may_differ(old.keys, index.keys)) or has_other_types or is_lower
         if is_rebuilt:
             rebuilt.append(name)
     if rebuilt:
@@ -187,15 +228,35 @@ def _indexes(was: Deployed, now: Deployed, plan: PlannedChanges) -> Iterator[Tab
         yield TableHazard(
             HazardKind.INDEXES,
             Consequence.INTERRUPTED,
-            f"{noun} {listed(rebuilt)}: Terraform deletes {them} and builds {them} again with other keys or another "
-            "projection; queries fail meanwhile",
+            f"{noun} {listed(rebuilt)}: Terraform deletes {them} and builds {them} again with its other keys, "
+            "projection or warm throughput; queries fail meanwhile",
             "add an index under another name, and delete the old one when nothing queries it",
         )
 
 
-def _owners(was: Deployed, now: Deployed) -> Iterator[TableHazard]:
-    """Yield the scalable targets that another resource owns than before."""
-    changed = changed_owners(was, now)
+def _added_indexes(old: ListedTable, new: ListedTable) -> Iterator[TableHazard]:
+    """Yield that an index is new on a provisioned table with replicas: its scaling can come only after it."""
+    was, now = old.deployed, new.deployed
+    created = [name for name in now.indexes if name not in was.indexes]
+    is_on_demand = new.setup is None or new.setup.is_on_demand
+    if not created or is_on_demand or min(len(was.replicas), len(now.replicas)) < 2 or unscaled(new):
+        return
+    # "Table write capacity should either be Pay-Per-Request or AutoScaled", and the same of each index: answers of
+    # UpdateTable, recorded 2026-11; the provider creates the index with the table, and its target after both
+    mode = new.dialect.word("BillingMode")
+    yield TableHazard(
+        HazardKind.INDEXES,
+        Consequence.REFUSED,
+        f"index {listed(created)} is created on a provisioned table with replicas by the apply that adds its auto "
+        "scaling: the index comes first, and DynamoDB refuses one whose writes are not auto scaled",
+        f"apply 1: set {mode} to PAY_PER_REQUEST, and add the index. Apply 2: set it back to PROVISIONED, with auto "
+        "scaling of the index",
+    )
+
+
+def _owners(was: Deployed, now: Deployed, plan: PlannedChanges) -> Iterator[TableHazard]:
+    """Yield the scalable targets that another resource owns than before, or that the plan deletes one owner of."""
+    changed = changed_owners(was, now, plan.is_deleted)
     if changed is not None:
         targets, from_, to = changed
         # Application Auto Scaling API Reference, RegisterScalableTarget: it updates a target that is registered; read
@@ -210,8 +271,6 @@ def _owners(was: Deployed, now: Deployed) -> Iterator[TableHazard]:
 
 def _removed_replicas(was: Deployed, now: Deployed, plan: PlannedChanges) -> Iterator[TableHazard]:
     """Yield the replicas that the plan deletes: blocks of the table, and resources of their own."""
-    # "An existing replica to be deleted": DynamoDB API Reference, ReplicationGroupUpdate, read 2026-11
-    lost = "DynamoDB deletes the table of that region with its items"
     for region, replica in was.replicas.items():
         how = _removal(region, replica, now, plan)
         if not how or _is_home(region, was):
@@ -225,8 +284,8 @@ def _removed_replicas(was: Deployed, now: Deployed, plan: PlannedChanges) -> Ite
                 HazardKind.REPLICA, Consequence.REFUSED, what, "keep it, or turn the protection off before"
             )
         else:
-            fix = "keep the replica; remove it when nothing reads or writes in that region"
-            yield TableHazard(HazardKind.REPLICA, Consequence.DESTROYED, f"{what}: {lost}", fix)
+            what += f": {_LOST_REPLICA}"
+            yield TableHazard(HazardKind.REPLICA, Consequence.DESTROYED, what, _KEEP_REPLICA)
 
 
 def _is_home(region: str, table: Deployed) -> bool:
@@ -241,6 +300,8 @@ def _removal(region: str, replica: Replica, now: Deployed, plan: PlannedChanges)
         # own replicas are in the plan with actions, and blocks are compared
         if other is None:
             return "is removed"
+        if not other.source and _is_made_again(replica, other):
+            return "is deleted and created again"
         is_made = other.planned is not None and "create" in other.planned.actions and not other.planned.is_imported
         return f"is removed from the table, and created by {other.source}" if other.source and is_made else ""
     planned = plan.of(replica.source, replica.planned)
@@ -250,7 +311,16 @@ def _removal(region: str, replica: Replica, now: Deployed, plan: PlannedChanges)
         return "is deleted and created again" if "delete" in planned.actions else "is removed from the state"
     if "delete" in planned.actions:
         return "is removed"
-    return "is removed from the state" if "forget" in planned.actions else ""
+    return "is removed from the state" if "forget" in planned.actions and other is None else ""
+
+
+def _is_made_again(was: Replica, now: Replica) -> bool:
+    """Return whether the provider deletes a block's replica and creates another, which it does for these two alone."""
+    # updateReplica in internal/service/dynamodb/table.go of the provider, read 2026-11-29. A key that is not declared
+    # is the one that the replica has; states of older versions have no consistency mode.
+    has_key = bool(now.kms_key) and may_differ(was.kms_key, now.kms_key) is True
+    has_mode = bool(was.consistency and now.consistency) and may_differ(was.consistency, now.consistency) is True
+    return has_key or has_mode
 
 
 def _added_replicas(old: ListedTable | None, new: ListedTable) -> Iterator[TableHazard]:
@@ -290,11 +360,14 @@ def _all_parts(table: ListedTable) -> list[str]:
     return [] if table.setup is None else [each.label for each in table.setup.resources]
 
 
-def _units(was: Deployed, now: Deployed) -> Iterator[TableHazard]:
+def _units(was: Deployed, now: Deployed, plan: PlannedChanges) -> Iterator[TableHazard]:
     """Yield that an apply sets scaled capacity to the plan's units."""
-    if now.planned is None or "update" not in now.planned.actions:
-        return
-    changed = changed_units(was, now)
+    own = {name: plan.of(index.source, index.planned) for name, index in now.indexes.items() if index.source}
+    changed = [
+        each
+        for each in changed_units(was, now)
+        if (planned := own.get(each[0][0] or "", now.planned)) is not None and "update" in planned.actions
+    ]
     if not changed:
         return
     is_lower = any(after < before for _, before, after in changed)

@@ -83,6 +83,16 @@ def scaled_targets(scaled: ScaledPlan) -> tuple[Target, ...]:
     return tuple(target for target in scaled.plan.targets() if target.capacity.is_autoscaled)
 
 
+def fixed_targets(scaled: ScaledPlan) -> tuple[Target, ...]:
+    """The targets of fixed capacity, whose floors the scaler never moves: it only has capacity below them raised.
+
+    In DIRECT mode there are none, as there are no floors.
+    """
+    if not scaled.mode.moves_floors:
+        return ()
+    return tuple(target for target in scaled.plan.targets() if not target.capacity.is_autoscaled)
+
+
 def due_targets(
     scaled: ScaledPlan, at: datetime, is_in_alarm: Callable[[Target], bool], leases: Sequence[Lease] = ()
 ) -> tuple[Target, ...]:

@@ -162,6 +162,8 @@ class SeenTable:
         boosted: The units of each target's present value that boosts account for, as the decision said that set it; by
             default none.
         lacks_leases: Whether the boosts could not be read. Floors then stay or rise.
+        fixed_floors: The registered floors of targets with fixed capacity whose scaling is not suspended; by default
+            none.
     """
 
     resources: Mapping[str | None, SeenResource]
@@ -169,6 +171,7 @@ class SeenTable:
     leases: tuple[Lease, ...] = ()
     boosted: Mapping[TargetKey, int] = field(default_factory=dict)
     lacks_leases: bool = False
+    fixed_floors: Mapping[TargetKey, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

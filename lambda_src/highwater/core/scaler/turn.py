@@ -12,9 +12,9 @@ from typing import Final
 
 from highwater.core.boosts import boosts_at
 from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
-from highwater.core.plan.plan import Target
+from highwater.core.plan.plan import Target, TargetKey
 from highwater.core.pulses import Hint
-from highwater.core.scaler.attention import alarm_threshold, is_daily_tick, is_full_tick
+from highwater.core.scaler.attention import alarm_threshold, fixed_targets, is_daily_tick, is_full_tick
 from highwater.core.scaler.decision import Decision, LimitCode, in_one_call, one_lowered, wanted_units
 from highwater.core.scaler.fleet import FleetDemand, fleet_demand, help_seconds
 from highwater.core.scaler.inputs import Clock, SeenResource, SeenTable, SeenTarget, TargetState
@@ -89,6 +89,7 @@ class TableReview:
             them. A tagged table's plan follows its indexes.
         on_demand_percent: Once a day: what the last day would have cost on demand, in percent of the least that
             provisioned capacity could; `None` in other turns and where it is not known.
+        fixed_below_floor: The targets of fixed capacity that are to be registered again.
     """
 
     scaled: ScaledPlan
@@ -97,6 +98,7 @@ class TableReview:
     skips: tuple[Skip, ...]
     unmanaged: tuple[str, ...] = ()
     on_demand_percent: int | None = None
+    fixed_below_floor: tuple[Target, ...] = ()
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
@@ -163,7 +165,33 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock) -> TableReview:
             for planned, decision, fleet in zip(bounds, decided, fleets, strict=True)
         )
     unmanaged, percent = _unmanaged(scaled, seen, clock), _on_demand_percent(scaled, seen, clock)
-    return TableReview(scaled, clock, tuple(reviewed), tuple(skips), unmanaged, percent)
+    fixed = fixed_below_floor(scaled, seen.resources, seen.fixed_floors)
+    return TableReview(scaled, clock, tuple(reviewed), tuple(skips), unmanaged, percent, fixed)
+
+
+def fixed_below_floor(
+    scaled: ScaledPlan, resources: Mapping[str | None, SeenResource], floors: Mapping[TargetKey, int]
+) -> tuple[Target, ...]:
+    """Return the targets of fixed capacity that the scaler registers again, as their capacity is below their floor.
+
+    Application Auto Scaling does not correct it by itself. While anything is changing the table, or one of its indexes
+    is being built, DynamoDB refuses other changes, so there are none.
+
+    Args:
+        scaled: The table's plan.
+        resources: The table and its indexes.
+        floors: The registered floors of these targets.
+    """
+    if not all(resource.is_active for resource in resources.values()):
+        return ()
+    return tuple(
+        target
+        for target in fixed_targets(scaled)
+        if target.key in floors
+        and (resource := resources.get(target.index)) is not None
+        and resource.provisioned != Units(0, 0)
+        and resource.provisioned.of(target.dimension) < floors[target.key]
+    )
 
 
 def _with_part_of_boosts(decision: Decision, seen: SeenTable) -> Decision:

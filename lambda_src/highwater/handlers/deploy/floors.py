@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from highwater.aws import tables
-from highwater.aws.autoscaling import read_targets, set_bounds
+from highwater.aws.autoscaling import read_targets, register_again, set_bounds
 from highwater.aws.stacks import StackState, read_stack
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Plan, Target
@@ -118,45 +118,45 @@ def _left_out(described: tables.DescribedTable, targets: Mapping[TargetName, Tar
 
 
 def raise_to_floors(
-    table: str,
-    plan_json: str,
-    dynamodb: DynamoDBClient,
-    autoscaling: ApplicationAutoScalingClient,
-    patience: Patience,
-) -> None:
-    """Raise capacity to the floors, each minute until no index of the table is being built.
+    table: str, dynamodb: DynamoDBClient, autoscaling: ApplicationAutoScalingClient, patience: Patience
+) -> bool:
+    """Raise capacity to the floors of the table's targets, each minute until no index is being built.
 
     An index that is being built gets the table's present write capacity, within its own floor and ceiling. It is built
     with its own write capacity, which may be raised meanwhile: with 1 unit a build takes days, and with less than the
     table it may throttle the table's writes (DynamoDB Developer Guide, "Managing Global Secondary Indexes", read
     2026-11). Other targets below their floors are registered again. The floors are those registered by then: a later
-    deploy may have changed the plan.
+    deploy may have changed the plan. A table on demand has none.
+
+    Returns:
+        Whether the capacity has reached the floors; false after some minutes in which no index was being built.
 
     Raises:
         TableNotFoundError: The table does not exist any more.
         TimeIsUpError: An index is still being built.
     """
-    names = [TargetName(table, *target.key) for target in Plan.from_json(plan_json).targets()]
     tries_left = _TRIES_AFTER_BUILD
     for attempt in count():
         described = patience.until_accepted(partial(tables.describe_table, dynamodb, table))
         is_built = not described.building
         if attempt % _PAUSES_PER_TRY == 0 or (is_built and described.is_active):
+            names = [TargetName(table, index, dimension) for index in described.capacities for dimension in Dimension]
             registered = patience.until_accepted(partial(read_targets, autoscaling, names))
             live = {name: bounds for name in names if (bounds := registered.of(name)) is not None}
             below_floor = _below_floor(described, live)
             for name in below_floor:
                 if name.index not in described.building:
-                    patience.until_accepted(partial(set_bounds, autoscaling, name, live[name]))
+                    _try(partial(register_again, autoscaling, name), patience)
             for index, units in _while_built(table, described, live).items():
-                _provision(partial(tables.set_capacity, dynamodb, table, index, units), patience)
+                _try(partial(tables.set_capacity, dynamodb, table, index, units), patience)
             # of several targets registered at once, one may be rejected while the table is changed for another
             if is_built and not below_floor:
-                return
+                return True
         tries_left -= is_built
         if tries_left == 0:
-            return
+            return False
         patience.pause()
+    raise AssertionError  # the loop above only returns or raises
 
 
 def _while_built(table: str, described: tables.DescribedTable, live: Mapping[TargetName, Bounds]) -> dict[str, Units]:
@@ -174,12 +174,12 @@ def _while_built(table: str, described: tables.DescribedTable, live: Mapping[Tar
     return wanted
 
 
-def _provision(change: Callable[[], None], patience: Patience) -> None:
-    """Try a change once; one that DynamoDB rejects while it builds an index is retried a minute later."""
+def _try(change: Callable[[], None], patience: Patience) -> None:
+    """Try a change once; one that AWS rejects, as while an index is being built, is retried a minute later."""
     try:
         patience.until_permitted(change)
     except (tables.TableBusyError, tables.OvertakenError, tables.TableRefusedError) as refused:
-        logger.info("an index keeps its capacity for now: %s", refused)
+        logger.info("capacity is left as it is for now: %s", refused)
 
 
 def _below_floor(described: tables.DescribedTable, wanted: Mapping[TargetName, Bounds]) -> dict[TargetName, int]:

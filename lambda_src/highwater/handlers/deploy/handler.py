@@ -1,10 +1,11 @@
 """The function for deploys: sets floors of open windows and high-water marks once the tables are deployed.
 
-It serves the custom resources `Custom::HighwaterFloors`, `Custom::HighwaterMarks`, `Custom::HighwaterAftermath` and
-`Custom::HighwaterScaled`. The third sets floors after a rollback, and after an update in express mode, which
-CloudFormation does not roll back; after a table's targets were removed it reports the capacity that the table keeps.
-The fourth invokes the scaler for a table right after a deploy, and resets floors to the plan's when the scaler is
-removed.
+It serves the custom resources `Custom::HighwaterFloors`, `Custom::HighwaterMarks`, `Custom::HighwaterAftermath`,
+`Custom::HighwaterUnits` and `Custom::HighwaterScaled`. The third sets floors after a rollback, and after an update in
+express mode, which CloudFormation does not roll back; after a table's targets were removed it reports the capacity that
+the table keeps. The fourth, one for a stack, then raises to their floors the tables whose units in the template the
+deploy had changed. The fifth invokes the scaler for a table right after a deploy, and resets floors to the plan's when
+the scaler is removed.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ logger.setLevel(logging.INFO)
 FLOORS_TYPE = "Custom::HighwaterFloors"
 MARKS_TYPE = "Custom::HighwaterMarks"
 AFTERMATH_TYPE = "Custom::HighwaterAftermath"
+UNITS_TYPE = "Custom::HighwaterUnits"
 SCALED_TYPE = "Custom::HighwaterScaled"
 _NOTHING_TO_DO = "nothing to do until a deploy is rolled back"
 
@@ -103,6 +105,7 @@ class Deployment:
             FLOORS_TYPE: self._floors,
             MARKS_TYPE: self._marks,
             AFTERMATH_TYPE: self._aftermath,
+            UNITS_TYPE: self._units,
             SCALED_TYPE: self._scaled,
         }
         kind = event["ResourceType"]
@@ -119,7 +122,7 @@ class Deployment:
         table = properties["TableName"]
         clients = self.dynamodb(None), self.autoscaling(None)
         if event.get("HighwaterAnswered"):
-            return self._raise_later(event, clients, patience)
+            return self._raise_later(event, table, patience)
         if event["RequestType"] == "Delete":
             return response.success("nothing to undo: the table keeps its capacity")
         self._hand_over(event, patience)
@@ -139,17 +142,16 @@ class Deployment:
         except (tables.TableRefusedError, TimeIsUpError):
             return False
 
-    def _raise_later(
-        self, event: dict[str, Any], clients: tuple[DynamoDBClient, ApplicationAutoScalingClient], patience: Patience
-    ) -> response.EventOutcome | None:
+    def _raise_later(self, event: dict[str, Any], table: str, patience: Patience) -> response.EventOutcome | None:
         """Continue after CloudFormation was answered, in other invocations, until the table's indexes are built."""
-        properties = event["ResourceProperties"]
         try:
-            floors.raise_to_floors(properties["TableName"], properties["Plan"], *clients, patience)
+            is_raised = floors.raise_to_floors(table, self.dynamodb(None), self.autoscaling(None), patience)
         except tables.TableNotFoundError:
             return response.success(teardown.NO_TABLE)
         except TimeIsUpError:
             return self._wait_on(event, "an index is still being built; its floors are left as they are", patience)
+        if not is_raised:
+            return response.failure(f"{table} is below a floor still; its scaling activities show why")
         return response.success("the indexes are built, and capacity is raised to the floors")
 
     def _go_on_after_the_answer(self, event: dict[str, Any], patience: Patience) -> None:
@@ -211,41 +213,100 @@ class Deployment:
         return marks.serve(event, self.dynamodb(None), patience, continue_later)
 
     def _aftermath(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome | None:
-        client, stack, properties = self.stacks(), event["StackId"], event["ResourceProperties"]
         if event["RequestType"] == "Delete":
-            table, dynamodb = properties["TableName"], self.dynamodb(None)
+            table, dynamodb = event["ResourceProperties"]["TableName"], self.dynamodb(None)
             lowered = teardown.lower_new_table(table, dynamodb, patience, since=self._failed_since(event, patience))
             if lowered is not None:
                 return response.success(lowered)
             region = event["StackId"].split(":")[3]
             return response.success(teardown.leave_capacity(table, dynamodb, patience, region=region))
+        return self._when_over(event, patience, partial(self._set_floors_again, event, patience), only_express=True)
+
+    def _when_over(
+        self,
+        event: dict[str, Any],
+        patience: Patience,
+        act: Callable[[str | None], response.EventOutcome],
+        *,
+        only_express: bool,
+    ) -> response.EventOutcome | None:
+        """Have *act* act when a rollback or deploy is over, with *only_express* one in express mode.
+
+        That is in other invocations. *act* gets the last status of the deploy, and `None` after a rollback.
+        """
+        client, stack = self.stacks(), event["StackId"]
         if not event.get("HighwaterAnswered"):
-            if event["RequestType"] != "Update":
-                return response.success(_NOTHING_TO_DO)
-            try:
-                state = floors.find_stack(client, stack, patience)
-            except (tables.TableRefusedError, TimeIsUpError) as refused:
-                # this must not make a rollback fail
-                reason = f"floors are left as they are if this is a rollback, as the stack cannot be read: {refused}"
-                return response.success(reason)
-            if floors.is_rolling_back(state):
-                self._go_on_after_the_answer(event, patience)
-                return response.success("floors are set when the rollback is over")
-            if state.is_express:
-                self._go_on_after_the_answer(event | {"HighwaterUpdated": state.updated}, patience)
-                return response.success("floors are set again when the deploy is over, even if it fails")
-            return response.success(_NOTHING_TO_DO)
+            return self._see_whether_to_wait(event, patience, only_express=only_express)
         if "HighwaterUpdated" in event:
-            return self._after_express(event, patience)
+            try:
+                status = floors.wait_until_updated(client, stack, event["HighwaterUpdated"], patience)
+            except TimeIsUpError:
+                return self._wait_on(event, "the deploy does not end; deploy again to set the floors", patience)
+            if status is not None:
+                return act(status)
+            return response.success("floors are left to the operation that came after this deploy, or to its rollback")
         try:
             if not floors.wait_until_rolled_back(client, stack, patience):
                 return response.failure("the rollback did not end well; deploy again to set the floors")
         except TimeIsUpError:
             return self._wait_on(event, "the rollback does not end; deploy again to set the floors", patience)
-        self._take_back(event, patience)
+        return act(None)
+
+    def _see_whether_to_wait(
+        self, event: dict[str, Any], patience: Patience, *, only_express: bool
+    ) -> response.EventOutcome:
+        if event["RequestType"] != "Update":
+            return response.success(_NOTHING_TO_DO)
+        try:
+            state = floors.find_stack(self.stacks(), event["StackId"], patience)
+        except (tables.TableRefusedError, TimeIsUpError) as refused:
+            # this must not make a rollback fail
+            reason = f"floors are left as they are if this is a rollback, as the stack cannot be read: {refused}"
+            return response.success(reason)
+        if floors.is_rolling_back(state):
+            self._go_on_after_the_answer(event, patience)
+            return response.success("floors are set when the rollback is over")
+        if state.is_express or not only_express:
+            self._go_on_after_the_answer(event | {"HighwaterUpdated": state.updated}, patience)
+            return response.success("floors are set again when the deploy is over, even if it fails")
+        return response.success(_NOTHING_TO_DO)
+
+    def _set_floors_again(self, event: dict[str, Any], patience: Patience, status: str | None) -> response.EventOutcome:
+        """Set the floors of the plan after a rollback (*status* is `None`) or an update in express mode.
+
+        Nothing is rolled back if an update in express mode fails between the targets and their floors. If the next one
+        brings back the former template, CloudFormation registers the targets with their base floors again, but has
+        nothing to update in the floors' resource.
+        """
+        table, plan = event["ResourceProperties"]["TableName"], event["ResourceProperties"]["Plan"]
         clients = self.dynamodb(None), self.autoscaling(None)
-        done = floors.assert_floors(properties["TableName"], properties["Plan"], *clients, patience)
-        return response.success(done.reason)
+        if status == floors.UPDATE_FAILED:
+            # only registered targets: CloudFormation could not create one that exists already
+            return response.success(teardown.release_floors(table, teardown.read_plan(plan), *clients, patience))
+        if status is None:
+            self._take_back(event, patience)
+        return response.success(floors.assert_floors(table, plan, *clients, patience).reason)
+
+    def _units(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome | None:
+        if "HighwaterTable" in event:
+            return self._raise_later(event, event["HighwaterTable"], patience)
+        # without rollback, in whatever mode, a deploy that fails may have set capacity and not come to the floors
+        return self._when_over(event, patience, partial(self._raise_reset_tables, event, patience), only_express=False)
+
+    def _raise_reset_tables(
+        self, event: dict[str, Any], patience: Patience, _status: str | None
+    ) -> response.EventOutcome:
+        """Start an invocation for each table whose units in the template are other ones than before the event.
+
+        CloudFormation has set its capacity to these units, and where the targets are the same, nothing has set it to
+        their floors. An index that was deleted and made again may be built for hours.
+        """
+        units, before = event["ResourceProperties"]["Tables"], event["OldResourceProperties"]["Tables"]
+        reset = {table for table, present in units.items() if before.get(table) != present}
+        names = patience.until_accepted(partial(stacks.read_names, self.stacks(), event["StackId"], reset))
+        for name in names:
+            self._invoke_itself(event | {"HighwaterTable": name, "HighwaterInvocations": 1}, patience)
+        return response.success(f"capacity follows the floors of {', '.join(names) or 'no table'}")
 
     def _failed_since(self, event: dict[str, Any], patience: Patience) -> datetime | None:
         """Return when the operation began that is rolled back, `None` if none is, or if it is not known."""
@@ -253,27 +314,6 @@ class Deployment:
             return floors.find_failed_operation(floors.find_stack(self.stacks(), event["StackId"], patience))
         except (tables.TableRefusedError, TimeIsUpError):
             return None
-
-    def _after_express(self, event: dict[str, Any], patience: Patience) -> response.EventOutcome | None:
-        """Set the floors after an update in express mode.
-
-        Nothing is rolled back if such an update fails between the targets and their floors. If the next one brings
-        back the former template, CloudFormation registers the targets with their base floors again, but has nothing to
-        update in the floors' resource.
-        """
-        properties = event["ResourceProperties"]
-        table, plan = properties["TableName"], properties["Plan"]
-        try:
-            status = floors.wait_until_updated(self.stacks(), event["StackId"], event["HighwaterUpdated"], patience)
-        except TimeIsUpError:
-            return self._wait_on(event, "the deploy does not end; deploy again to set the floors", patience)
-        if status is None:
-            return response.success("floors are left to the operation that came after this deploy, or to its rollback")
-        clients = self.dynamodb(None), self.autoscaling(None)
-        if status != floors.UPDATE_FAILED:
-            return response.success(floors.assert_floors(table, plan, *clients, patience).reason)
-        # only registered targets: CloudFormation could not create one that exists already
-        return response.success(teardown.release_floors(table, teardown.read_plan(plan), *clients, patience))
 
     def _take_back(self, event: dict[str, Any], patience: Patience) -> None:
         """After a rollback, release the table from the scaler to which the failed deploy added it.

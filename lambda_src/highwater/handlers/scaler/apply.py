@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from highwater.aws.autoscaling import read_targets, set_bounds, set_bounds_patiently
+from highwater.aws.autoscaling import read_targets, register_again, set_bounds, set_bounds_patiently
 from highwater.aws.coordinator_table import LeasesUnavailableError, PulsesUnavailableError
 from highwater.aws.observe import NOTHING_KEPT, Kept
 from highwater.aws.region import AwsRegion
@@ -107,6 +107,16 @@ class Application:
                 self._set_floor(reviewed)
             self._log(reviewed.decision)
             self._ask_for_threshold(reviewed)
+        if not self.dry_run:
+            self._register_fixed_again()
+
+    def _register_fixed_again(self) -> None:
+        """Have capacity that is fixed, and was set below its floor, raised: by a deploy, a rollback or a hand."""
+        for target in self.review.fixed_below_floor:
+            name = TargetName(self.review.scaled.table, *target.key)
+            translating(partial(register_again, self.region.autoscaling, name))
+            self.outcome.count(ScalerMetric.FLOORS_SET)
+            self.outcome.notes.append(f"{name}: its fixed capacity was below its floor, so it is registered again")
 
     def _note_skips(self) -> None:
         for skip in self.review.skips:

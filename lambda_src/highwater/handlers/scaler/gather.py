@@ -10,6 +10,7 @@ from typing import Any
 from highwater.aws import tables
 from highwater.aws.autoscaling import RegisteredTargets, read_targets
 from highwater.aws.cloudwatch import TargetAlarm, metrics_per_call, read_alarms, read_consumption
+from highwater.aws.observe import fixed_names
 from highwater.aws.region import AwsRegion
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Target
@@ -119,7 +120,8 @@ class GatheredRegion:
     Attributes:
         clock: The times of the turn.
         due: The tables with targets that are due.
-        registered: Bounds and suspensions of these targets in Application Auto Scaling.
+        registered: Bounds and suspensions of these targets in Application Auto Scaling, and of these tables' targets of
+            fixed capacity.
         alarms: The targets' alarms.
     """
 
@@ -146,7 +148,7 @@ def gather_region(
     due = tuple(_due_tables(complete, event, alarms, outcome, below, boosted))
     if not due:
         return None
-    names = [name for table in due for name in table.names()]
+    names = [name for table in due for name in (*table.names(), *fixed_names(table.scaled))]
     registered = read_targets(region.autoscaling, names)
     clock = _clock(event, registered.at, outcome)
     return GatheredRegion(clock, due, registered, alarms)
