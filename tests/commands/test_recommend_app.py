@@ -71,9 +71,9 @@ NOTHING = replace(ON_DEMAND, cost_per_month=0.0)
                 on_demand=replace(ON_DEMAND, throttled_percent=0.7),
             ),
             {},
-            "now 1,204 USD a month, 0.40 % throttled; fixed: 1,300 USD a month, 0.20 % throttled, 96.00 more, the least "
-            "with 62.50 USD for a million throttled writes and 12.50 USD for a million throttled reads; no plan keeps "
-            "0.01 %; on demand 1,039, 0.70 % throttled.",
+            "now 1,204 USD a month, 0.40 % throttled; fixed: 1,300 USD a month, 0.20 % throttled, 96.00 more, the "
+            "least with 62.50 USD for a million throttled writes and 12.50 USD for a million throttled reads; no plan "
+            "keeps 0.01 %; on demand 1,039, 0.70 % throttled.",
         ),
         (None, {"unknown": "there is no traffic of orders"}, "unknown: there is no traffic of orders."),
     ],

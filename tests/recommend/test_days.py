@@ -22,10 +22,10 @@ def _hours(hours: int) -> Traffic:
 @pytest.mark.parametrize(
     ("hours", "zone", "cut_hour"),
     [
-        pytest.param(3 * 24, UTC, 48, id="three-days"),
-        pytest.param(7 * 24, UTC, 96, id="a-week-is-cut-after-four-days"),
-        pytest.param(14 * 24, UTC, 216, id="a-fortnight-is-cut-after-nine-days"),
-        pytest.param(14 * 24, NEW_YORK, 197, id="midnight-is-that-of-the-zone"),
+        pytest.param(3 * 24, UTC, 38, id="three-days"),
+        pytest.param(7 * 24, UTC, 110, id="a-week-is-cut-in-its-fifth-day"),
+        pytest.param(14 * 24, UTC, 206, id="a-fortnight-is-cut-in-its-ninth-day"),
+        pytest.param(14 * 24, NEW_YORK, 211, id="midnight-is-that-of-the-zone"),
     ],
 )
 def test_last_third_is_cut_at_midnight(hours: int, zone: ZoneInfo, cut_hour: int) -> None:
