@@ -123,7 +123,8 @@ def app(tmp_path: Path) -> Path:
 def test_each_table_has_a_line_and_the_sum_leaves_out_the_unknown(command: Command) -> None:
     done = command("recommend", "plan.json", "--traffic", "traffic", COLUMNS="80")
     assert (done.returncode, done.stderr) == (0, "")
-    notes, lines = [], []
+    notes: list[str] = []
+    lines: list[str] = []
     for line in done.stdout.splitlines():
         (notes if line.startswith("  ! ") else lines).append(line)
     assert notes == ["  ! a month at its ceilings would cost 162", "  ! its high-water marks cost 0.14 once"]
