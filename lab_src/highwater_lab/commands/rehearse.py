@@ -30,9 +30,11 @@ from highwater_lab.report.app_page import write_app_page
 from highwater_lab.template import (
     HazardKind,
     ListedApp,
+    check_given,
     is_plan,
     load_prior,
     load_templates,
+    match_tables,
     read_app,
     tables_called,
 )
@@ -111,6 +113,7 @@ def rehearse_command(
     against: str | None,
     table: str | None,
     parameters: Mapping[str, str],
+    no_scaling: tuple[str, ...],
     max_throttled: float | None,
     max_cost: float | None,
     max_throttled_rise: float | None,
@@ -152,10 +155,13 @@ def rehearse_command(
     )
     check_places({"TEMPLATE": template, **source.inputs}, {"--html": html})
     with misuse_of_errors():
-        apps = _read_apps(template, against, parameters)
+        apps = _read_apps(template, against, parameters, no_scaling)
+        every = [each for app in apps.values() for each in app.tables]
         if table is not None:
             apps = _called(table, apps)
-        traffic_of = source.read_traffic_of_tables()
+        old = apps["before"].tables if "before" in apps else ()
+        pairs = [[each for each in pair if each is not None] for pair in match_tables(old, apps["after"].tables)]
+        traffic_of = source.read_traffic_of_tables(pairs, every)
         with progress_bar("rehearsing") as progress:
             app = rehearse_app(
                 apps["after"],
@@ -165,6 +171,7 @@ def rehearse_command(
                 conditions=source.conditions(),
                 cheapest_within=cheapest_within,
                 accepted=accepted,
+                left_over=traffic_of.left_over,
                 progress=progress,
             )
         exceeded = limits.passed_by_app(app)
@@ -187,7 +194,9 @@ def _accepted(text: str) -> str:
     return text
 
 
-def _read_apps(template: Path, against: str | None, parameters: Mapping[str, str]) -> dict[str, ListedApp]:
+def _read_apps(
+    template: Path, against: str | None, parameters: Mapping[str, str], no_scaling: tuple[str, ...]
+) -> dict[str, ListedApp]:
     """Return the app as `after` and, if it is compared, the old one as `before`; raise `Misuse` if neither has a table.
 
     *against* is a folder, a template, a Terraform plan or state, `prior` for the state that the plan in *template* was
@@ -204,7 +213,8 @@ def _read_apps(template: Path, against: str | None, parameters: Mapping[str, str
             )
         with _old_app(against, template) as old:
             templates["before"] = load_templates(old)
-    apps = {which: read_app(each, parameters) for which, each in templates.items()}
+    check_given((each for loaded in templates.values() for each in loaded), parameters, no_scaling)
+    apps = {which: read_app(each, parameters, no_scaling) for which, each in templates.items()}
     if not any(each.tables or each.remarks for each in apps.values()):
         raise Misuse(apps["after"].nothing)
     return apps
