@@ -12,16 +12,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import custom_resources
 
 from cdk_highwater import BoostCoordinator, Capacity, HighWaterTable, ThrottleAwareScaler
-from highwater_lab.template import (
-    Remark,
-    RemarkKind,
-    TemplateError,
-    check_given,
-    find_table,
-    load_prior,
-    load_templates,
-    read_app,
-)
+from highwater_lab.template import Remark, RemarkKind, find_table, load_prior, load_templates, read_app
 from tests.template.plans import UNKNOWN, action, configured, plan, policy, resource, saved, state, table, target
 
 TABLE = {
@@ -201,88 +192,6 @@ def test_resource_that_may_scale_or_make_tables_is_remarked(
 )
 def test_what_neither_scales_nor_makes_tables_is_not_remarked(tmp_path: Path, made: dict[str, Any]) -> None:
     assert _remarks(tmp_path, {"Odd": made}, Conditions={"Never": {"Fn::Equals": ["a", "b"]}}) == ()
-
-
-# -- resources that scale nothing
-
-ON_DEMAND = {"Type": "AWS::DynamoDB::Table", "Properties": {"BillingMode": "PAY_PER_REQUEST"}}
-
-
-@pytest.mark.parametrize(
-    ("given", "metadata", "kind", "what"),
-    [
-        ((), None, "not read", "is not read, and may scale Orders"),
-        ((), {"highwater:scales": True}, "not read", "is not read, and may scale Orders"),
-        (
-            (),
-            {"highwater:scales": False},
-            "vouched",
-            "is not read, and names Orders; its metadata highwater:scales says that it does not scale",
-        ),
-        (
-            ("Odd",),
-            None,
-            "vouched",
-            "is not read, and names Orders; --no-scaling Odd says that it does not scale",
-        ),
-    ],
-)
-@pytest.mark.parametrize(
-    "made",
-    [
-        _made("Custom::DynamoDBAlarms", TableName={"Ref": "Orders"}),
-        _made("AWS::CloudFormation::CustomResource", Of={"Fn::GetAtt": ["Orders", "Arn"]}),
-    ],
-    ids=["Custom", "CustomResource"],
-)
-def test_custom_resource_is_vouched_for_by_its_metadata_or_by_the_option(
-    tmp_path: Path, made: dict[str, Any], given: tuple[str, ...], metadata: Any, kind: str, what: str
-) -> None:
-    odd = {**made, "Metadata": metadata} if metadata else made
-    _remarks(tmp_path, {"Odd": odd})
-    (remark,) = read_app(load_templates(tmp_path / "t.json"), {}, given).remarks
-    assert _said((remark,)) == [(kind, f"Odd ({made['Type']}) {what}", ["Orders"])]
-    setup = find_table(load_templates(tmp_path / "t.json"), name="Orders", no_scaling=given)
-    assert setup.notes == (remark.text,), "of one table, too"
-
-
-def test_vouching_is_for_what_may_scale_alone(tmp_path: Path) -> None:
-    resources = {"More": _made("AWS::CloudFormation::Stack", TemplateURL="u"), "Odd": _calling("updateTable")}
-    resources["More"]["Metadata"] = {"highwater:scales": False}
-    _remarks(tmp_path, resources)
-    templates = load_templates(tmp_path / "t.json")
-    assert [str(each.kind) for each in read_app(templates, {}, ("Odd",)).remarks] == ["not read", "vouched"]
-    with pytest.raises(TemplateError) as refused:
-        check_given(templates, {}, ("Odd", "More"))
-    assert str(refused.value) == (
-        "--no-scaling More: the templates have no such resource that may scale a table; they have Odd"
-    )
-    (tmp_path / "plan.json").write_text(json.dumps(plan(table())))
-    with pytest.raises(
-        TemplateError, match=r"--no-scaling aws_lambda\.x: the templates have no such .*; they have none"
-    ):
-        find_table(load_templates(tmp_path / "plan.json"), no_scaling=("aws_lambda.x",))
-
-
-@pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        (_made("Custom::Alarms", Tables=[{"Ref": "Visits"}, {"Ref": "Sessions"}]), []),
-        (_made("Custom::Alarms", Tables=[{"Ref": "Visits"}, {"Ref": "Carts"}]), ["Carts"]),
-        # such a call may make it provisioned
-        (
-            _made("Custom::AWS", Create={"service": "DynamoDB", "action": "updateTable", "table": {"Ref": "Visits"}}),
-            ["Visits"],
-        ),
-    ],
-    ids=["on demand alone", "beside a provisioned one", "a call of UpdateTable"],
-)
-def test_custom_resource_beside_tables_on_demand_does_not_count(
-    tmp_path: Path, made: dict[str, Any], said: list[str]
-) -> None:
-    simple = _made("AWS::Serverless::SimpleTable")
-    remarks = _remarks(tmp_path, {"Visits": ON_DEMAND, "Sessions": simple, "Odd": made})
-    assert [name for each in remarks for name in each.tables] == said
 
 
 def test_seed_own_custom_resources_and_nested_stacks_of_the_cdk_are_not_remarked(tmp_path: Path) -> None:
