@@ -21,6 +21,8 @@ from highwater.core.plan.month_days import DAYS
 from highwater.core.plan.windows import parse_days
 from highwater.core.scaler import ScalerSettings
 from highwater.terminal.console import open_console, say
+from highwater.terminal.numbers import WholeNumber
+from highwater_lab.commands.matched_traffic import listed_as
 from highwater_lab.commands.options import (
     Finite,
     check_places,
@@ -44,7 +46,7 @@ from highwater_lab.report.tradeoff import write_tradeoff
 from highwater_lab.services.prices import Prices
 from highwater_lab.simulation import TableSetup
 from highwater_lab.simulation.run import percent_text
-from highwater_lab.template import ListedApp, find_table, load_templates, read_app, tables_called
+from highwater_lab.template import ListedApp, check_given, find_table, load_templates, read_app, tables_called
 from highwater_lab.traffic import Traffic, write_traffic
 
 _FINDING = 1
@@ -74,7 +76,7 @@ _path = click.Path(path_type=Path)
 @timezone_option
 @click.option(
     "--table-quota",
-    type=click.IntRange(1, 10_000_000),
+    type=WholeNumber(1, 10_000_000),
     default=DEFAULT_TABLE_QUOTA_UNITS,
     show_default=True,
     help="Your account's quota of units per table and index.",
@@ -102,6 +104,7 @@ def recommend_command(
     source: TrafficSource,
     table: str | None,
     parameters: Mapping[str, str],
+    no_scaling: tuple[str, ...],
     max_throttled: float | None,
     throttle_price: float,
     timezone: str,
@@ -132,7 +135,8 @@ def recommend_command(
     Exit status: 0 fine, 1 what is advised does not keep the limit, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     if template is None:
-        of_app = {"--table": table, "--parameter or --parameters": parameters, "--live": source.is_live}
+        of_app: dict[str, object] = {"--table": table, "--parameter or --parameters": parameters}
+        of_app |= {"--no-scaling": no_scaling, "--live": source.is_live}
         refuse_options(of_app, "without TEMPLATE", "the tables of a template")
     check_places({"TEMPLATE": template, **source.inputs}, {"--save": source.save, "--html": html, "--png": png})
     rule = Rule(
@@ -153,16 +157,20 @@ def recommend_command(
             traffic = source.read_traffic()
         else:
             templates = load_templates(template)
-            app = _called(read_app(templates, parameters), table or "", source.live_table or "")
+            check_given(templates, parameters, no_scaling)
+            every = read_app(templates, parameters, no_scaling)
+            app = _called(every, table or "", source.live_table or "")
             if len(app.tables) > 1:
                 of_one = {"--html": html, "--png": png, **source.of_one}
                 refuse_options(of_one, "here, or choose one with --table")
-                traffics, writer = source.read_traffic_of_tables(), None if language is None else _WRITERS[language]
+                traffics = source.read_traffic_of_tables([[each] for each in app.tables], every.tables)
+                writer = None if language is None else _WRITERS[language]
                 is_kept = recommend_for_app(app, traffics, goals, code_of=writer, as_json=as_json)
                 raise click.exceptions.Exit(0 if is_kept else _FINDING)
             name = app.tables[0].name if app.tables else table
-            setup = find_table(templates, name=name, parameters=parameters)
-            traffic = source.read_traffic_of_table(template, name, parameters)
+            setup = find_table(templates, name=name, parameters=parameters, no_scaling=no_scaling)
+            own = listed_as(name, setup, every.tables)
+            traffic = source.read_traffic_of_table(own, every.tables, tells_left_over=True)
         found = _search(source, setup, traffic, goals, language or "cdk")
         _write_files(found, html, png)
     tell_notes(traffic)

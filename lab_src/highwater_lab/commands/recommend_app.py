@@ -12,20 +12,20 @@ from rich.markup import escape
 
 from highwater.core import Dimension
 from highwater.terminal.console import open_console, say
+from highwater_lab.commands.matched_traffic import AppTraffic
 from highwater_lab.recommend import Candidate, Rule
 from highwater_lab.rehearse import PlanGoals, PlanSum, TablePlan, advise_commitments, plan_app, sum_plans
 from highwater_lab.report.advice import advice_notes, change_text, figures
-from highwater_lab.report.app import counted, share, usd
+from highwater_lab.report.app import counted, left_over_lines, share, usd
 from highwater_lab.report.commitments import commitment_document, commitment_lines
 from highwater_lab.services.commitments import CommitmentAdvice
 from highwater_lab.simulation import TableSetup
-from highwater_lab.template import ListedApp, ListedTable
-from highwater_lab.traffic import Traffic
+from highwater_lab.template import ListedApp
 
 
 def recommend_for_app(
     app: ListedApp,
-    traffic_of: Callable[[ListedTable], Traffic | None],
+    traffic_of: AppTraffic,
     goals: PlanGoals,
     *,
     code_of: Callable[[Candidate, TableSetup | None], str] | None,
@@ -59,13 +59,14 @@ def recommend_for_app(
     remarks += dict.fromkeys(f"{each.found.remark}." for each in tables if each.found is not None and each.found.remark)
     commitments = advise_commitments(tables, goals)
     if as_json:
-        click.echo(json.dumps(_document(tables, remarks, rule, commitments)))
+        document = _document(tables, remarks, rule, commitments)
+        click.echo(json.dumps(document | {"traffic_without_table": list(traffic_of.left_over)}))
         return _is_kept(tables, rule)
     console.print(f"[bold]{escape(_sum_line(tables, rule))}[/]", highlight=False, soft_wrap=True)
     if any(goals.conditions.commitments.reserved_units(dimension) for dimension in Dimension):
         line = "reserved capacity is shared by the tables, and not in these costs; highwater rehearse subtracts it"
         console.print(f"[yellow]![/] {line}", highlight=False, soft_wrap=True)
-    for remark in remarks:
+    for remark in (*remarks, *(f"{line}." for line in left_over_lines(traffic_of.left_over))):
         console.print(f"[yellow]![/] {escape(remark)}", highlight=False, soft_wrap=True)
     for line in commitment_lines(commitments, "these plans"):
         console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -181,7 +181,8 @@ def plan_app(
         processes: How many processes simulate at once, 1 or more; by default one for each processor.
 
     Raises:
-        PriceError: The prices cannot be read, or the file has none of a region.
+        PriceError: The prices cannot be read, or the file has none of the goals' own region. A table of another region
+            without prices counts as unknown.
         RecommendError: The time zone or the limit is not valid.
     """
     unknown: list[TablePlan] = []
@@ -203,7 +204,7 @@ def _works(
             unknown.append(replace(plan, unknown=table.problem))
             continue
         traffic = traffic_of(table)
-        problem = does_not_fit(table, traffic, [table.setup])
+        problem = does_not_fit(table, traffic, [table.setup]) or conditions.why_unpriced([table.setup])
         if traffic is None or problem:
             unknown.append(replace(plan, unknown=problem))
             continue
