@@ -86,7 +86,7 @@ def test_context_of_files_and_options_reaches_the_app(command: Command, tmp_path
     fine = command("check", "app.py").stdout.splitlines()
     assert [line.partition("; ")[0] for line in fine] == [
         "info: Prod/Shop: the stack: there always is drift, as capacity and floors change without a deploy",
-        "info: Prod/Shop: the stack: managed tables and scalers add 13 resources, and target tracking makes 8 alarms "
+        "info: Prod/Shop: the stack: managed tables and scalers add 14 resources, and target tracking makes 8 alarms "
         "of its own",
         "info: Prod/Shop/Jobs/Capacity: declared capacity: at least $238.78 a month at us-east-1 prices, $237.07 of "
         "them for windows, for floors of 3 RCU and 3 WCU",

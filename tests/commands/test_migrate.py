@@ -186,7 +186,7 @@ Data/Visits: table: read 42 fixed, write 43 fixed
     )
 
 
-data: 11 resources come with 1 managed table.
+data: 12 resources come with 1 managed table.
 Where AWS Config records continuously, each change of capacity is an item of the table, and two of each alarm of \
 target tracking: highwater rehearse counts them, and docs/cost.md tells what to leave out.
 """

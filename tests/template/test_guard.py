@@ -223,14 +223,6 @@ def test_table_that_is_only_scaled_is_not_lost_with_its_targets(tmp_path: Path) 
             id="retained",
         ),
         pytest.param(
-            {"members": {"UpdateReplacePolicy": "Retain"}},
-            {"KeySchema": [_key("pk")]},
-            Consequence.DESTROYED,
-            "T: replaced by an empty table, as its key schema changes: CloudFormation deletes the old one, with its "
-            f"data; {KEEP}",
-            id="no-longer-retained",
-        ),
-        pytest.param(
             {"DeletionProtectionEnabled": True},
             {"KeySchema": [_key("pk")]},
             Consequence.KEPT,
