@@ -51,6 +51,12 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
         "an hour; goes on where it was stopped",
         f'{_TRACES}, ARGS="--days 7 --world burst"',
     ),
+    "advice": _module(
+        "advice",
+        "the advice of recommend on days that it has not seen; writes docs/advice.md",
+        "a minute",
+        f'{_TRACES}, ARGS="--swapped"',
+    ),
     "simulate": _module("simulate", "speed and memory of the simulator", "3 minutes", 'ARGS="--tables 100"'),
     "month": _module(
         "simulate --modes", "processor time of a table-month with the scaler, in each of its modes", "3 minutes"

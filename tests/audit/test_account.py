@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from highwater_lab.audit.account import LiveTable, RegionClients, read_data, read_table, read_tables
 from highwater_lab.services.data_costs import TableData
 from tests.doctor.stubs import StubbedSession
@@ -93,3 +95,25 @@ def test_table_that_a_metric_of_its_own_scales_is_not_judged() -> None:
     clients = RegionClients("eu-west-1", dynamodb, autoscaling, nothing, nothing)
     (table,) = read_tables(clients, ["orders"], datetime(2026, 1, 3, tzinfo=UTC))
     assert table.problem == "policy by-demand scales its writes by a metric of its own, which is not simulated"
+
+
+@pytest.mark.parametrize(
+    ("can_be_fewer", "when"),
+    [(True, "ask for fewer days"), (False, "a day of it can be judged from 2026-01-05 07:30 UTC on")],
+)
+def test_young_table_says_when_it_can_be_judged(can_be_fewer: bool, when: str) -> None:
+    session = StubbedSession()
+    described = _described() | {"CreationDateTime": datetime(2026, 1, 4, 7, 30, tzinfo=UTC)}
+    session.answer("dynamodb", "describe_table", {"Table": described}, TableName="orders")
+    for operation, member in (
+        ("describe_scalable_targets", "ScalableTargets"),
+        ("describe_scaling_policies", "ScalingPolicies"),
+        ("describe_scheduled_actions", "ScheduledActions"),
+    ):
+        session.answer("application-autoscaling", operation, {member: []}, ServiceNamespace="dynamodb")
+    dynamodb, autoscaling = session.client("dynamodb"), session.client("application-autoscaling")
+    nothing: Any = None
+    clients = RegionClients("eu-west-1", dynamodb, autoscaling, nothing, nothing)
+    since = datetime(2026, 1, 3, 11, tzinfo=UTC)
+    (table,) = read_tables(clients, ["orders"], since, can_be_fewer=can_be_fewer)
+    assert table.problem == f"was created at 2026-01-04 07:30 UTC; {when}"

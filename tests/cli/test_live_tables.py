@@ -198,6 +198,13 @@ def test_misuse_is_one_line(highwater: Command, arguments: tuple[str, ...], mess
     assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 
+def test_misspelt_table_is_told_which_is_meant(stage: Stage, highwater: Command) -> None:
+    table = stage.table()
+    for name in ("explain", "pulses"):
+        assert highwater(name, f"{table}s").stderr.endswith(f", or give --region; did you mean {table}?\n"), name
+    assert highwater("pause", f"{table}s").stderr.endswith(f" with --region; did you mean {table}?\n")
+
+
 def test_region_that_is_not_set_is_one_line(command: Command) -> None:
     done = command("pause", "orders")
     assert (done.returncode, done.stderr) == (

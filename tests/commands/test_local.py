@@ -41,7 +41,7 @@ def highwater(command: Command) -> Iterator[Command]:
             )
             for origin in ("localhost:3000", "*", "http://localhost:3000/page", "null")
         ),
-        ("up --port x", " up: Invalid value for '--port': 'x' is not a valid integer range."),
+        ("up --port x", " up: Invalid value for '--port': 'x' is not a valid whole number."),
         (
             "up --clock driven --speed 20",
             ": a driven clock has no speed; leave out --speed 20, or --clock driven",

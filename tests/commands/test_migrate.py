@@ -282,7 +282,7 @@ def test_table_is_left_out_where_a_macro_may_change_it_or_its_index_has_no_known
     (tmp_path / "t.json").write_text(json.dumps(body))
     (table,) = json.loads(command("migrate", "t.json", "--json").stdout)["tables"]
     assert (table["what"], table["code"]) == (
-        "is left out: the name of index ${Name}-index is not known; give it with --parameter",
+        "is left out: the name of index ${Name}-index is not known; give it with --parameter Name=VALUE",
         None,
     )
     (tmp_path / "t.json").write_text(json.dumps(body | {"Transform": ["MakeMany"]}))

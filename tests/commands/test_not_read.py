@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cdk_cli import ROOT
-from tests.command import Command
+from tests.command import Command, refused
 from tests.template.plans import plan, resource, saved
 from tests.template.plans import table as planned_table
 
@@ -51,6 +51,8 @@ def _stack(number: int) -> dict[str, Any]:
 
 
 STACK = _stack(1)
+ON_DEMAND = {"Type": "AWS::DynamoDB::Table", "Properties": {"BillingMode": "PAY_PER_REQUEST"}}
+VOUCHED = _floor(7) | {"Metadata": {"highwater:scales": False}}
 
 
 @pytest.fixture
@@ -261,3 +263,54 @@ def test_table_that_something_unread_may_scale_is_left_out_by_migrate(command: C
     assert text[-2:] == [f"! {FLOOR_SAID}.", f"! {STACK_SAID}."]
     only = json.loads(command("migrate", "t.json", "--table", "Carts", "--json").stdout)
     assert only["not_read"] == [STACK_SAID]
+
+
+def test_what_is_vouched_for_leaves_no_table_out_and_who_vouched_is_printed(command: Command, app: Path) -> None:
+    _saved(app, "t.json", Floor=_floor(7))
+    (orders, _) = json.loads(command("migrate", "t.json", "--json").stdout)["tables"]
+    assert orders["notes"] == ["if it does not scale the table, say so with --no-scaling Floor"]
+    by_option = "Floor (Custom::Floor) is not read, and names Orders; --no-scaling Floor says that it does not scale"
+    document = json.loads(command("migrate", "t.json", "--no-scaling", "Floor", "--json").stdout)
+    assert (document["tables"][0]["code"] is None, document["not_read"]) == (False, [by_option])
+    _saved(app, "m.json", Floor=_floor(7) | {"Metadata": {"highwater:scales": False}})
+    by_metadata = by_option.replace("--no-scaling Floor", "its metadata highwater:scales")
+    document = json.loads(command("migrate", "m.json", "--json").stdout)
+    assert (document["tables"][0]["code"] is None, document["not_read"]) == (False, [by_metadata])
+    traffic = ("--traffic", "traffic.csv")
+    assert f"! {by_option}." in command("rehearse", "t.json", *traffic, "--no-scaling", "Floor").stdout.splitlines()
+    assert f"! {by_metadata}." in command("recommend", "m.json", *traffic).stdout.splitlines()
+    one = ("--table", "Orders", *traffic, "--no-scaling", "Floor")
+    for name in ("simulate", "recommend"):
+        done = command(name, "t.json", *one)
+        assert by_option in " ".join((done.stdout + done.stderr).split()), name
+    for name in ("migrate", "rehearse", "simulate", "recommend"):
+        given = () if name == "migrate" else traffic
+        message = f"highwater {name}: --no-scaling Flor: the templates have no such resource that may scale a table; "
+        assert refused(command(name, "t.json", *given, "--no-scaling", "Flor")) == f"{message}they have Floor"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "options", "unknown"),
+    [
+        pytest.param({"Floor": _floor(7)}, {"Floor": VOUCHED}, (), False, id="vouched for since"),
+        pytest.param({}, {"Floor": VOUCHED}, (), False, id="added with it"),
+        pytest.param({"Floor": VOUCHED}, {}, (), False, id="removed with it"),
+        pytest.param({"Floor": _floor(6)}, {"Floor": _floor(7)}, ("--no-scaling", "Floor"), False, id="by the option"),
+        pytest.param({"Floor": VOUCHED}, {"Floor": _floor(9)}, (), True, id="changed, and no longer"),
+        pytest.param(
+            {"Orders": ON_DEMAND, "Floor": _floor(7)}, {"Floor": _floor(7)}, (), False, id="provisioned since"
+        ),
+    ],
+)
+def test_what_does_not_scale_is_no_change(
+    command: Command,
+    app: Path,
+    before: dict[str, Any],
+    after: dict[str, Any],
+    options: tuple[str, ...],
+    unknown: bool,
+) -> None:
+    _saved(app, "before.json", **before)
+    _saved(app, "after.json", **after)
+    orders = next(each for each in _rehearsed(command, *options)["tables"] if each["name"] == "Orders")
+    assert (orders["unknown"] is not None) is unknown

@@ -10,14 +10,17 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from highwater.core import Dimension
 from highwater_lab.commands.recommend import verdict
+from highwater_lab.recommend import Recommendation, Rule
 from highwater_lab.recommend.candidates import Candidate, plan_of
-from highwater_lab.recommend.search import Recommendation
+from highwater_lab.recommend.days import Rise
 from highwater_lab.simulation.run import percent_text
 from tests.command import SCRIPT, Command, refused
 from tests.template.plans import plan, table
@@ -41,8 +44,8 @@ def test_plan_is_printed_as_code_that_can_be_copied(command: Command, tmp_path: 
     assert again.stdout == done.stdout.replace("written: t.html\nwritten: curve.png\n", "")
 
 
-PLAN = Candidate(plan=plan_of(None, None, ()), cost_per_month=588.0, throttled_percent=0.008, utilization_percent=71.0)
-CHEAPER = replace(PLAN, cost_per_month=557.0, throttled_percent=0.028)
+PLAN = Candidate(plan=plan_of(None, None, ()), cost_per_month=588.0, throttled_percent=0.004, utilization_percent=71.0)
+CHEAPER = replace(PLAN, cost_per_month=557.0, throttled_percent=0.024)
 ON_DEMAND = Candidate(plan=None, cost_per_month=1_039.0, throttled_percent=0.0, utilization_percent=None)
 FOUND = Recommendation(
     best=PLAN,
@@ -55,112 +58,213 @@ FOUND = Recommendation(
 )
 
 
+STEP = (
+    "the last step costs 31.00 USD a month and throttles 0.02 % of the units less: 12.40 USD for a million units that "
+    "are "
+    "not throttled"
+)
+# requests on demand at 0.125 and 0.625 USD a million; a hundred of them for a throttled unit
+PRICES = {Dimension.READ: 0.125e-6, Dimension.WRITE: 0.625e-6}
+PRICED = "62.50 USD for a million throttled writes and 12.50 USD for a million throttled reads"
+
+
 def test_first_lines_compare_with_on_demand_and_price_the_last_step() -> None:
-    assert verdict(FOUND, 0.01, 20) == (
-        [
-            "on demand: 1,039.00 USD a month; provisioned: 588.00, 451.00 less (fixed, within 0.01 %)",
-            "the last step costs 31.00 USD a month and throttles 0.02 % of the units less: 12.40 USD for a million "
-            "units that are not throttled",
-        ],
+    assert verdict(FOUND, Rule()) == (
+        ["on demand: 1,039 USD a month, 0 % throttled; fixed: 588 USD a month, <0.01 % throttled, 451 less", STEP],
         PLAN,
     )
-    assert verdict(replace(FOUND, best=ON_DEMAND, curve=(ON_DEMAND,)), 0.01, 20) == (
-        ["on demand: 1,039.00 USD a month; no plan is cheaper within the limit: choose on demand"],
+    assert verdict(replace(FOUND, best=ON_DEMAND, curve=(ON_DEMAND,)), Rule()) == (
+        ["on demand: 1,039 USD a month, 0 % throttled; choose on demand"],
         ON_DEMAND,
     )
-    assert verdict(replace(FOUND, on_demand=None), 0.01, 20) == ([], PLAN)
-    assert verdict(replace(FOUND, was_stopped=True), 0.01, 2_000) == ([], PLAN)
-
-
-def test_verdict_is_to_stay_on_demand_only_where_that_keeps_the_limit() -> None:
-    assert verdict(FOUND, 0.01, 451.5) == (
-        ["on demand: 1,039.00 USD a month; choose on demand: the best plan costs 451.00 less (fixed, within 0.01 %)"],
+    assert verdict(replace(FOUND, on_demand=None), Rule()) == ([], PLAN)
+    assert verdict(replace(FOUND, was_stopped=True), Rule(least_gain_usd=2_000)) == ([], PLAN)
+    assert verdict(FOUND, Rule(least_gain_usd=451.5)) == (
+        ["on demand: 1,039 USD a month, 0 % throttled; choose on demand, as the best costs 451 less (fixed)"],
         ON_DEMAND,
-    )
-    throttled = replace(ON_DEMAND, throttled_percent=0.31)
-    dearer = replace(PLAN, cost_per_month=1_050.0)
-    (line,), advised = verdict(replace(FOUND, best=dearer, curve=(throttled,), on_demand=throttled), 0.01, 20)
-    assert line == (
-        "on demand: 1,039.00 USD a month, 0.31 % throttled; provisioned: 1,050.00, 11.00 more (fixed, within 0.01 %)"
-    )
-    assert advised is dearer
-    none = replace(FOUND, best=dearer, curve=(throttled,), on_demand=throttled, is_within_limit=False)
-    assert verdict(none, 0.005, 20) == (
-        [
-            "on demand: 1,039.00 USD a month, 0.31 % throttled; no plan keeps 0.005 %, the one that throttles least "
-            "costs 11.00 more (fixed)"
-        ],
-        dearer,
-    )
-    assert verdict(replace(none, best=throttled), 0.005, 20) == (
-        [
-            "on demand: 1,039.00 USD a month, 0.31 % throttled; no plan keeps 0.005 %, the least is throttled there",
-        ],
-        throttled,
     )
 
 
 NOW = replace(PLAN, cost_per_month=610.0, throttled_percent=0.002)
+THROTTLED = replace(NOW, throttled_percent=3.0, throttled_units={Dimension.WRITE: 4e6})
+DEAR = replace(PLAN, cost_per_month=14_658.0)
+CROWDED = replace(ON_DEMAND, cost_per_month=2_252.0, throttled_percent=0.1, throttled_units={Dimension.WRITE: 13e6})
+MARKED = replace(ON_DEMAND, cost_per_month=2_254.0)
 
 
 @pytest.mark.parametrize(
-    ("declared", "more", "line", "is_kept"),
+    ("more", "rule", "said", "advised"),
     [
-        (
-            replace(NOW, throttled_percent=0.4),
-            {},
-            "declared now: 610.00 USD a month, 0.4 % throttled; provisioned: 588.00, 22.00 less (fixed, within 0.01 %)",
-            False,
+        pytest.param(
+            {"declared": replace(NOW, throttled_percent=0.4)},
+            Rule(),
+            "610 USD a month, 0.40 % throttled; fixed: 588 USD a month, <0.01 % throttled, 22.00 less",
+            PLAN,
+            id="cheaper",
         ),
-        (
+        pytest.param(
+            {"declared": replace(NOW, cost_per_month=600.0)},
+            Rule(),
+            "600 USD a month, <0.01 % throttled; stays, as the best costs 12.00 less (fixed)",
             replace(NOW, cost_per_month=600.0),
-            {},
-            "declared now: 600.00 USD a month; it stays: the best plan costs 12.00 less (fixed, within 0.01 %)",
-            True,
+            id="little-cheaper",
         ),
-        (
+        pytest.param(
+            {"declared": replace(NOW, cost_per_month=580.0)},
+            Rule(),
+            "580 USD a month, <0.01 % throttled; stays",
             replace(NOW, cost_per_month=580.0),
-            {},
-            "declared now: 580.00 USD a month; no plan is cheaper within the limit: it stays",
-            True,
+            id="declared-is-the-best",
         ),
-        (
-            replace(NOW, cost_per_month=2_000.0),
-            {"best": ON_DEMAND},
-            "declared now: 2,000.00 USD a month; on demand: 1,039.00, 961.00 less (within 0.01 %)",
-            False,
+        pytest.param(
+            {"declared": replace(NOW, cost_per_month=2_000.0), "best": ON_DEMAND},
+            Rule(),
+            "2,000 USD a month, <0.01 % throttled; on-demand: 1,039 USD a month, 0 % throttled, 961 less",
+            ON_DEMAND,
+            id="on-demand-is-the-best",
         ),
-        (
-            replace(NOW, throttled_percent=3.0),
-            {"best": CHEAPER, "is_within_limit": False},
-            "declared now: 610.00 USD a month, 3 % throttled; no plan keeps 0.01 %, the one that throttles least costs "
-            "53.00 less (fixed)",
-            False,
+        pytest.param(
+            {
+                "declared": replace(THROTTLED, throttled_units={Dimension.WRITE: 300e6}),
+                "best": DEAR,
+                "on_demand": CROWDED,
+            },
+            Rule(),
+            "610 USD a month, 3.00 % throttled; on-demand: 2,252 USD a month, 0.10 % throttled, 1,642 more, the least "
+            "with "
+            f"{PRICED}; fixed keeps 0.01 % for 14,658",
+            CROWDED,
+            id="limit-is-dear-and-on-demand-is-worth-it",
         ),
-        (
-            NOW,
-            {"best": CHEAPER, "is_within_limit": False},
-            "declared now: 610.00 USD a month; no plan is cheaper within the limit: it stays",
-            True,
+        pytest.param(
+            {
+                "declared": replace(THROTTLED, throttled_units={Dimension.WRITE: 300e6}),
+                "best": MARKED,
+                "on_demand": CROWDED,
+                "marked": MARKED,
+            },
+            Rule(),
+            "610 USD a month, 3.00 % throttled; on-demand: 2,254 USD a month, 0 % throttled, 1,644 more, to keep 0.01 "
+            "%",
+            MARKED,
+            id="on-demand-with-a-mark-keeps-it",
         ),
-        (
+        pytest.param(
+            {"declared": THROTTLED, "best": DEAR, "on_demand": CROWDED},
+            Rule(),
+            "610 USD a month, 3.00 % throttled; stays: fixed keeps 0.01 % for 14,048 more, which is more than "
+            + PRICED,
+            THROTTLED,
+            id="no-change-is-worth-its-price",
+        ),
+        pytest.param(
+            {"declared": THROTTLED, "best": DEAR, "on_demand": CROWDED},
+            Rule(is_stated=True),
+            "610 USD a month, 3.00 % throttled; fixed: 14,658 USD a month, <0.01 % throttled, 14,048 more, to keep "
+            "0.01 "
+            "%",
+            DEAR,
+            id="stated-limit-is-kept",
+        ),
+        pytest.param(
+            {
+                "declared": THROTTLED,
+                "best": replace(DEAR, throttled_percent=0.05),
+                "on_demand": replace(CROWDED, throttled_percent=4.0),
+                "is_within_limit": False,
+            },
+            Rule(is_stated=True),
+            "610 USD a month, 3.00 % throttled; fixed: 14,658 USD a month, 0.05 % throttled, 14,048 more; no plan "
+            "keeps "
+            "0.01 %, this one throttles least",
+            replace(DEAR, throttled_percent=0.05),
+            id="stated-limit-that-no-plan-keeps",
+        ),
+        pytest.param(
+            {
+                "declared": THROTTLED,
+                "best": replace(DEAR, throttled_percent=0.05),
+                "on_demand": replace(CROWDED, cost_per_month=500.0, throttled_percent=4.0),
+                "is_within_limit": False,
+            },
+            Rule(),
+            f"610 USD a month, 3.00 % throttled; stays: no plan keeps 0.01 %, and none is worth {PRICED}",
+            THROTTLED,
+            id="plan-that-throttles-more-than-declared-is-left-out",
+        ),
+        pytest.param(
+            {"declared": replace(ON_DEMAND, cost_per_month=600.0)},
+            Rule(),
+            "on demand, 600 USD a month, 0 % throttled; stays, as the best costs 12.00 less (fixed)",
             replace(ON_DEMAND, cost_per_month=600.0),
-            {},
-            "declared now: on demand, 600.00 USD a month; stay on demand: the best plan costs 12.00 less (fixed, "
-            "within 0.01 %)",
-            True,
+            id="on-demand-stays",
+        ),
+        pytest.param(
+            {"declared": replace(NOW, cost_per_month=2_000.0), "best": ON_DEMAND, "unknown": (Dimension.READ,)},
+            Rule(),
+            "2,000 USD a month, <0.01 % throttled; stays",
+            replace(NOW, cost_per_month=2_000.0),
+            id="mode-stays-where-reads-are-unknown",
         ),
     ],
-    ids=["better", "little-better", "best", "on-demand-is", "none-keeps", "declared-alone-keeps", "on-demand"],
 )
 def test_first_line_compares_with_what_is_declared(
-    declared: Candidate, more: dict[str, Any], line: str, is_kept: bool
+    more: dict[str, Any], rule: Rule, said: str, advised: Candidate
 ) -> None:
-    found = replace(FOUND, declared=declared, **more)
-    (first, *_), advised = verdict(found, 0.01, 20)
-    assert first == line
-    assert (advised is declared) is is_kept
-    assert advised is declared or advised is found.best
+    found = replace(FOUND, request_usd=PRICES, **more)
+    (first, *_), chosen = verdict(found, rule)
+    assert first == f"declared now: {said}"
+    assert chosen == advised
+
+
+JUDGED = replace(PLAN, parts=(0.004, 0.0), once_usd=1.3)
+
+
+@pytest.mark.parametrize(
+    ("more", "notes"),
+    [
+        pytest.param(
+            {"broken": replace(CHEAPER, parts=(0.0, 0.56))},
+            [
+                "chosen with the last third of the days too: fixed is cheaper, kept 0.01 % before, and throttles 0.56 "
+                "% "
+                "there"
+            ],
+            id="broken",
+        ),
+        pytest.param({"ceiling_usd": 1_613.2}, ["a month at its ceilings would cost 1,613"], id="ceiling"),
+        pytest.param(
+            {"rise": Rise(datetime(2026, 11, 3, 8, 5, tzinfo=UTC), 13.6)},
+            [
+                "requests rose 14 times within five minutes (Tue 2026-11-03 08:05 UTC), which auto scaling cannot "
+                "follow: in "
+                "days that were not seen it may throttle more"
+            ],
+            id="rise",
+        ),
+        pytest.param({"remark": "few days"}, ["few days"], id="remark"),
+        pytest.param(
+            {"best": replace(JUDGED, parts=(0.0, 0.009), throttled_percent=0.003)},
+            ["it uses more than half of the limit, and may break it in days that were not seen"],
+            id="most-of-the-limit",
+        ),
+        pytest.param(
+            {"unknown": (Dimension.READ,)},
+            ["the plan is for writes alone: reads are not in the traffic"],
+            id="unknown-without-a-table",
+        ),
+        pytest.param(
+            {"unknown": (Dimension.READ,), "declared": replace(NOW, cost_per_month=2_000.0)},
+            ["reads are not in the traffic, so the billing mode is not advised; on demand, writes alone: 1,039"],
+            id="unknown-of-a-table",
+        ),
+    ],
+)
+def test_notes_follow_the_verdict(more: dict[str, Any], notes: list[str]) -> None:
+    found = replace(FOUND, **({"best": JUDGED} | more))
+    lines, _ = verdict(replace(found, curve=(found.best,), request_usd=PRICES), Rule())
+    own = ["its high-water marks cost 1.30 once"]
+    assert sorted(lines[1:]) == sorted([*own, *notes])
 
 
 def test_arrow_code_and_page_are_those_of_the_verdict(command: Command, tmp_path: Path) -> None:
@@ -168,7 +272,7 @@ def test_arrow_code_and_page_are_those_of_the_verdict(command: Command, tmp_path
     done = command(*options, "--html", "t.html")
     assert (done.returncode, done.stderr) == (0, "")
     table, code = done.stdout.split("\n\n", 1)
-    assert "; choose on demand: the best plan costs " in table
+    assert "; choose on demand, as the best costs " in table
     (marked,) = [line for line in table.splitlines() if "←" in line]
     assert marked.startswith("on-demand ←")
     assert table.endswith("plans simulated; none gains enough over on-demand:")
@@ -198,7 +302,7 @@ def test_table_of_an_app_gets_a_row_of_what_it_has_and_code_that_fits_it(command
     assert (done.returncode, done.stderr) == (0, "")
     table, code = done.stdout.split("\n\n", 1)
     assert table.startswith("declared now: 1,")
-    assert " USD a month; provisioned: " in table.splitlines()[0]
+    assert " USD a month, 0 % throttled; write " in table.splitlines()[0]
     (row,) = [line for line in table.splitlines()[1:] if line.startswith("declared now: fixed")]
     assert "stay" not in table
     assert 'orders = dynamodb.Table.from_table_name(stack, "orders", "orders")\nmanage_capacity(\n' in code
@@ -218,9 +322,7 @@ def test_table_that_has_the_best_plan_stays(command: Command, tmp_path: Path) ->
     options = _app_of(tmp_path, write_capacity=120)
     done = command(*options)
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.match(
-        r"declared now: [\d.]+ USD a month; (it stays: the best plan costs|no plan is cheaper)", done.stdout
-    )
+    assert re.match(r"declared now: [\d.]+ USD a month, 0 % throttled; stays", done.stdout)
     assert done.stdout.endswith("plans simulated; what is declared stays, and there is nothing to change\n")
     (row,) = [line for line in done.stdout.splitlines() if "←" in line]
     assert row.startswith("declared now: fixed ←")
@@ -230,14 +332,18 @@ def test_table_that_has_the_best_plan_stays(command: Command, tmp_path: Path) ->
 
 def test_table_on_demand_stays_on_demand_or_is_switched_to_enough(command: Command, tmp_path: Path) -> None:
     options = _app_of(tmp_path, billing_mode="PAY_PER_REQUEST")
+    # what the traffic does not have is unknown, and not zero
     done = command(*options)
-    assert "    initial_write_units=" in done.stdout
-    assert done.stderr == (
-        "the traffic has no reads, so aws_dynamodb_table.orders gets 1 read unit; give them too, or set read= and "
-        "initial_read_units= in the code\n"
+    assert done.stdout.startswith("declared now: on demand, 164 USD a month, 0 % throttled; stays\n")
+    assert (
+        "\nreads are not in the traffic, so the billing mode is not advised; on demand, writes alone: 164\n"
+        in done.stdout
     )
+    rows = "".join(f"{minute},0,6000\n" for minute in range(90))
+    (tmp_path / "t.csv").write_text(f"bin_60s,reads,writes\n{rows}")
+    assert "    initial_write_units=" in command(*options).stdout
     kept = command(*options, "--least-gain", "100000")
-    assert "; stay on demand: the best plan costs " in kept.stdout
+    assert "; stays, as the best costs " in kept.stdout
     assert (kept.returncode, kept.stderr) == (0, "")
 
 
@@ -325,7 +431,7 @@ def test_json_is_for_machines(command: Command) -> None:
 def test_limit_that_nothing_keeps_ends_with_status_1(command: Command) -> None:
     done = command("recommend", "--scenario", "constant", "--mean", "70000", "--max-throttled", "0")
     assert done.returncode == 1
-    assert "plans simulated; none throttles at most" in done.stdout
+    assert "plans simulated; this one throttles more than 0 %:" in done.stdout
     assert (
         "the scaler spends at most 12.50 USD more than target tracking for a million reads that are not throttled, and "
         "62.50 for a million writes\n"
@@ -346,6 +452,7 @@ def test_windows_of_a_few_days_say_which_days_they_know(command: Command, tmp_pa
     (tmp_path / "t.csv").write_text(f"bin_60s,writes\n{lines}\n")
     options = ("recommend", "--traffic", "t.csv", "--start", "2026-11-02")
     done = command(*options)
+    assert "chosen with the last third of the days too: " in done.stdout
     assert 'days="MON-WED"' in done.stdout
     assert done.stderr == (
         "the windows are on MON, TUE, WED because the traffic has 3.0 days; give a week or more, or add the days that "

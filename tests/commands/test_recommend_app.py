@@ -11,16 +11,17 @@ from typing import Any
 import boto3
 import pytest
 
+from highwater.core import Dimension
 from highwater_lab.commands.recommend_app import plan_sentence
 from highwater_lab.local import LocalCloud
-from highwater_lab.recommend import Candidate, Recommendation
+from highwater_lab.recommend import Candidate, Recommendation, Rule
 from highwater_lab.recommend.candidates import plan_of
 from highwater_lab.rehearse import PlanSum, TablePlan, sum_plans
 from tests.command import Command, refused
 from tests.template.plans import plan, resource, table
 
 PLAN = Candidate(plan=plan_of(None, None, ()), cost_per_month=588.0, throttled_percent=0.008, utilization_percent=71.0)
-NOW = replace(PLAN, cost_per_month=1_204.0, throttled_percent=0.4)
+NOW = replace(PLAN, cost_per_month=1_204.0, throttled_percent=0.4, throttled_units={Dimension.WRITE: 12e6})
 ON_DEMAND = Candidate(plan=None, cost_per_month=1_039.0, throttled_percent=0.0, utilization_percent=None)
 FOUND = Recommendation(
     best=PLAN,
@@ -31,6 +32,7 @@ FOUND = Recommendation(
     on_demand=ON_DEMAND,
     declared=NOW,
     units_per_month=3e9,
+    request_usd={Dimension.READ: 0.125e-6, Dimension.WRITE: 0.625e-6},
 )
 ORDERS = TablePlan(name="Shop/Orders", stage="", setup=None, found=FOUND)
 IDLE = replace(PLAN, cost_per_month=23.0, throttled_percent=0.0)
@@ -69,8 +71,9 @@ NOTHING = replace(ON_DEMAND, cost_per_month=0.0)
                 on_demand=replace(ON_DEMAND, throttled_percent=0.7),
             ),
             {},
-            "now 1,204 USD a month, 0.40 % throttled; no plan keeps 0.01 %, the least throttled: fixed: 1,300 USD a "
-            "month, 0.20 % throttled, 96.00 more; on demand 1,039, 0.70 % throttled.",
+            "now 1,204 USD a month, 0.40 % throttled; fixed: 1,300 USD a month, 0.20 % throttled, 96.00 more, the "
+            "least with 62.50 USD for a million throttled writes and 12.50 USD for a million throttled reads; no plan "
+            "keeps 0.01 %; on demand 1,039, 0.70 % throttled.",
         ),
         (None, {"unknown": "there is no traffic of orders"}, "unknown: there is no traffic of orders."),
     ],
@@ -78,19 +81,25 @@ NOTHING = replace(ON_DEMAND, cost_per_month=0.0)
 def test_line_says_what_is_declared_what_is_best_and_on_demand(
     found: Recommendation | None, more: dict[str, object], sentence: str
 ) -> None:
-    line = plan_sentence(replace(ORDERS, found=found, **more), 0.01, 20)  # type: ignore[arg-type]
+    line = plan_sentence(replace(ORDERS, found=found, **more), Rule())  # type: ignore[arg-type]
     assert line == f"Shop/Orders: {sentence}"
 
 
 def test_sums_weigh_throttles_by_units_and_leave_out_the_unknown() -> None:
     other = replace(FOUND, declared=IDLE, best=ON_DEMAND, units_per_month=1e9)
     tables = [ORDERS, replace(ORDERS, found=other), replace(ORDERS, found=None, unknown="there is no traffic")]
-    sums = sum_plans(tables, 0.01, 20)
+    sums = sum_plans(tables, Rule())
     assert sums.now.usd == 1_227.0
     assert sums.now.throttled_percent == pytest.approx(0.3)
     assert sums.advised.usd == 611.0
     assert sums.advised.throttled_percent == pytest.approx(0.006)
     assert sums.on_demand == PlanSum(2_078.0, 0.0)
+    assert (sums.saved_usd, sums.added_usd, sums.left_out) == (616.0, 0.0, 0)
+    dearer = replace(FOUND, declared=replace(NOW, cost_per_month=500.0))
+    unknown = replace(FOUND, declared=IDLE, unknown=(Dimension.READ,))
+    sums = sum_plans([ORDERS, *(replace(ORDERS, found=each) for each in (dearer, unknown))], Rule())
+    assert (sums.saved_usd, sums.added_usd, sums.left_out) == (616.0, 88.0, 1)
+    assert sums.on_demand.usd == 2_078.0
 
 
 @pytest.fixture
@@ -114,19 +123,24 @@ def app(tmp_path: Path) -> Path:
 def test_each_table_has_a_line_and_the_sum_leaves_out_the_unknown(command: Command) -> None:
     done = command("recommend", "plan.json", "--traffic", "traffic", COLUMNS="80")
     assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
+    notes: list[str] = []
+    lines: list[str] = []
+    for line in done.stdout.splitlines():
+        (notes if line.startswith("  ! ") else lines).append(line)
+    assert notes == ["  ! a month at its ceilings would cost 162", "  ! its high-water marks cost 0.14 once"]
     assert sorted(lines[:2]) == [
         "aws_dynamodb_table.carts: idle, now 18.13 USD a month, 0 % throttled; stays, as the best costs 18.13 less "
         "(on-demand).",
-        "aws_dynamodb_table.orders: now 1,424 USD a month, 0 % throttled; read 3-3 at 70 %, write 120-140 at 90 %: "
+        "aws_dynamodb_table.orders: now 1,424 USD a month, 0 % throttled; read 3-9 at 70 %, write 120-340 at 90 %: "
         "58.02 USD a month, 0 % throttled, 1,366 less; on demand 165.",
     ]
     assert lines[2:4] == [
         "! aws_dynamodb_table.logs: unknown: there is no traffic of logs, aws_dynamodb_table.logs.",
         "2 tables, 1 to change: now 1,442 USD a month, 0 % throttled; then 76.15 USD a month, 0 % throttled, 1,366 "
-        "less; all on demand 165. 1 more is unknown, and not in these sums.",
+        "saved; all on demand 165. 1 more is unknown, and not in these sums.",
     ]
-    not_read, commitments = lines[4:]
+    not_read, few, commitments = lines[4:]
+    assert few == "! 0.1 days of traffic: there is nothing to judge the plan on; give three days or more."
     assert not_read.startswith("! aws_dynamodb_table_replica.eu ")
     assert commitments == (
         "Commitments: not worked out: whole hours of traffic that all tables have in common: 1; 24 are needed"
@@ -150,7 +164,7 @@ def test_commitments_are_those_of_the_advised_plans(command: Command) -> None:
     done = command(*options, COLUMNS="80")
     lines = done.stdout.splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("Commitments"))
-    assert lines[first - 1].startswith("2 tables, 0 to change: now 495 USD a month, ")
+    assert lines[first - 2].startswith("2 tables, 0 to change: now 495 USD a month, ")
     # 800 * 0.00065 * 730 are 379.60, of which 1,200 / 12 and 0.1024 * 730 are 174.75; carts are 115 USD of requests
     assert lines[first : first + 14] == [
         "Commitments for these plans, 495 USD a month at list prices, if every hour of a",
@@ -213,7 +227,7 @@ def test_document_has_every_table_and_the_plan_is_that_of_one_table(command: Com
 def test_limit_that_a_table_cannot_keep_ends_with_status_1(command: Command) -> None:
     done = command("recommend", "plan.json", "--traffic", "traffic", "--mean", "70000", "--max-throttled", "0")
     assert done.returncode == 1
-    assert "; no plan keeps 0 %, the least throttled: " in done.stdout
+    assert "; no plan keeps 0 %, this one throttles least" in done.stdout
 
 
 @pytest.mark.parametrize("option", ["--html", "--png", "--save", "--traffic-table", "--live-table"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from highwater.core import Dimension
 from highwater_lab.policies.clairvoyant import clairvoyant
 from highwater_lab.recommend import recommend
-from highwater_lab.recommend.search import least_usd
+from highwater_lab.recommend.bounds import least_usd
 from highwater_lab.services.prices import load_prices
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic, scenario

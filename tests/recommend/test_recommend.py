@@ -14,9 +14,11 @@ from aws_cdk.assertions import Annotations, Match
 from highwater.core import Capacity, Dimension, Plan, Window
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.recommend import Recommendation, recommend
+from highwater_lab.recommend.bounds import OnlyBest
 from highwater_lab.recommend.candidates import Candidate, Choice, plan_of
 from highwater_lab.recommend.code import code_of, scaler_code_of
-from highwater_lab.recommend.search import RecommendError, _OnlyBest
+from highwater_lab.recommend.days import Days
+from highwater_lab.recommend.search import RecommendError
 from highwater_lab.rehearse import rehearse
 from highwater_lab.services.prices import load_prices
 from highwater_lab.services.schedules import parse_expression
@@ -113,7 +115,7 @@ def test_index_that_is_written_to_does_not_raise_the_limit() -> None:
     rates = {Stream(None, WRITE): 40, Stream("by-day", WRITE): 30}
     counts = {stream: [rate * 60.0] * 60 for stream, rate in rates.items()}
     traffic = Traffic.from_counts("even", counts, bin_seconds=60, start=START)
-    only = _OnlyBest(traffic, load_prices(), 1, 900)
+    only = OnlyBest(Days(traffic, traffic, None), load_prices(), 1, 900)
     # 1 % of the 144,000 units that are written to the table
     assert only.is_enough(WRITE, 1_440)
     assert not only.is_enough(WRITE, 1_441)
@@ -202,6 +204,7 @@ def test_on_demand_and_the_scaler_are_among_the_rows_where_they_are_worse_too(wi
     assert with_scaler.rows == (
         *(("", each) for each in with_scaler.curve),
         ("", with_scaler.on_demand),
+        ("", with_scaler.marked),
         *with_scaler.scaled.items(),
     )
 
@@ -321,7 +324,7 @@ def test_plan_is_for_the_table_that_it_is_given_with_its_indexes_replicas_and_cl
             table,
             replace(table, resources=(one, replace(one, index="by_status", write_share_percent=50))),
             replace(table, replicas=replicas),
-            replace(table, resources=(replace(one, max_write_units=1),), is_infrequent_access=True, is_on_demand=True),
+            replace(table, is_infrequent_access=True, is_on_demand=True),
         )
     )
     assert replace(plain, declared=None, tried=plain.tried - 1) == recommend(traffic)

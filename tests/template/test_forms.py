@@ -72,6 +72,44 @@ def test_lines_of_the_wrapper_of_setup_terraform_are_left_out(tmp_path: Path) ->
     assert _refused(file) == f"{file}, line 3: is not valid JSON: Expecting property name enclosed in double quotes"
 
 
+WITHOUT = "write standard output alone to the file, without 2>&1"
+WRAPPER = "the wrapper of setup-terraform wrote it: set terraform_wrapper: false there"
+
+
+@pytest.mark.parametrize("name", ["plan.json", "plan.txt"])
+@pytest.mark.parametrize(
+    ("before", "behind", "said"),
+    [
+        ("Warning: Argument is deprecated\n", "", f"before its JSON, 'Warning: Argument is deprecated'; {WITHOUT}"),
+        ("\n\u2577\n\u2502 Warning: 1\n", "", f"before its JSON, '\u2577'; {WITHOUT}"),
+        ("[INFO] show\n", "", f"before its JSON, '[INFO] show'; {WITHOUT}"),
+        ("::debug::show\n", "", f"before its JSON, '::debug::show'; {WRAPPER}"),
+        ("show\n[command]/opt/terraform-bin show\n", "", f"before its JSON, 'show'; {WRAPPER}"),
+        ("", "Error: no lock\n", f"behind its JSON, 'Error: no lock'; {WITHOUT}"),
+        (f"{'x' * 70}\n", "", f"before its JSON, '{'x' * 60}...'; {WITHOUT}"),
+    ],
+)
+def test_text_around_a_plan_is_shown_with_its_cause(
+    tmp_path: Path, name: str, before: str, behind: str, said: str
+) -> None:
+    file = tmp_path / name
+    file.write_text(f"{before}{json.dumps(plan(table()))}\n{behind}")
+    assert _refused(file) == f"{file}: has text {said}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[1,\n{"a": 1}\n', ", line 3: is not valid JSON: Expecting ',' delimiter"),
+        ('{"a": 1}\n{"b":\n', ", line 3: is not valid JSON: Expecting value"),
+        ('{"a": {"b": 1}\n', ", line 2: is not valid JSON: Expecting ',' delimiter"),
+    ],
+)
+def test_json_that_is_broken_is_no_text_around_it(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "t.json").write_text(text)
+    assert _refused(tmp_path / "t.json") == f"{tmp_path}/t.json{message}"
+
+
 def test_plans_one_after_another_are_read_as_stacks_of_one_app(tmp_path: Path) -> None:
     file = tmp_path / "plans.json"
     plans = [plan(table(), target(), region="eu-west-1"), plan(table(name="carts", write_capacity=66))]
@@ -175,6 +213,32 @@ def test_serverless_framework_is_refused_and_what_it_packages_is_read(tmp_path: 
         f"{packaged}/serverless-state.json: is the state of the Serverless Framework, and no template; give the folder "
         f"{packaged}, or {packaged}/cloudformation-template-update-stack.json"
     )
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "what"),
+    [
+        ("ReadCapacityUnits: 7", "ReadCapacityUnits: '${self:custom.units.${opt:stage}}'", "Orders ReadCapacityUnits"),
+        (
+            "{ReadCapacityUnits: 7, WriteCapacityUnits: 8}",
+            "'${file(units.yml):orders}'",
+            "Orders ProvisionedThroughput",
+        ),
+        ("TableName: !Sub shop-orders", "BillingMode: '${param:mode}'", "Orders BillingMode"),
+    ],
+)
+def test_variable_of_the_serverless_framework_names_the_command_that_fills_it_in(
+    tmp_path: Path, was: str, now: str, what: str
+) -> None:
+    file = tmp_path / "orders.yml"
+    file.write_text(TEMPLATE.replace(was, now))
+    value = now.partition("'")[2].rstrip("'")
+    (listed,) = read_app(load_templates(file)).tables
+    fix = "run serverless package, and give .serverless/cloudformation-template-update-stack.json"
+    assert listed.problem == f"{file}: {what} is '{value}', a variable of the Serverless Framework; {fix}"
+    resources = file.read_text().replace("Resources:\n", "")
+    file.write_text(resources)
+    assert _refused(file) == f"{file}: is a part of a configuration of the Serverless Framework; {fix}"
 
 
 def test_list_of_templates_is_refused_as_a_list(tmp_path: Path) -> None:

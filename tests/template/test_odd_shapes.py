@@ -145,7 +145,7 @@ def test_condition_on_a_value_known_only_at_deployment_is_noted(tmp_path: Path) 
     assert setup.resources[0].write.units == 6
     assert setup.notes == (
         "a condition compares '${AWS::Region}', whose value is known only at deployment; the rehearsal assumes that "
-        "the two values differ",
+        "the two values differ; give it with --parameter AWS::Region=VALUE",
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections import ChainMap
 from pathlib import Path
 
 import pytest
 
-from highwater_lab.template import TemplateError, find_table, load_templates, read_app, read_parameters
+from highwater_lab.template import TemplateError, check_given, find_table, load_templates, read_app, read_parameters
 
 SAM = """\
 version = 0.1
@@ -159,3 +161,106 @@ def test_all_parameters_that_tables_need_are_named_at_once(tmp_path: Path) -> No
         "give it with --parameter Ceiling=VALUE"
     )
     assert find_table(load_templates(file), parameters={**given, "Ceiling": "1100"}).resources[0].write.units == 1100
+
+
+MAPPED = """\
+Parameters: {Stage: {Type: String}, Zones: {Type: CommaDelimitedList}}
+Mappings: {By: {PROD: {Units: 400, Mode: PROVISIONED, Zone: UTC}}}
+Conditions: {IsProd: !Equals [!FindInMap [By, !Ref Stage, Mode], PROVISIONED]}
+Resources:
+  Orders:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      BillingMode: PROVISIONED
+      ProvisionedThroughput: {ReadCapacityUnits: 7, WriteCapacityUnits: 9}
+  Writes:
+    Type: AWS::ApplicationAutoScaling::ScalableTarget
+    Properties:
+      ResourceId: !Sub table/${Orders}
+      ScalableDimension: dynamodb:table:WriteCapacityUnits
+      MinCapacity: 11
+      MaxCapacity: 700
+      ScheduledActions:
+        - ScheduledActionName: load
+          Schedule: "cron(0 5 * * ? *)"
+          Timezone: UTC
+          ScalableTargetAction: {MinCapacity: 40}
+"""
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "names"),
+    [
+        ("MinCapacity: 11", "MinCapacity: !FindInMap [By, !Ref Stage, Units]", "Stage"),
+        ("MinCapacity: 11", 'MinCapacity: !FindInMap [By, !Sub "${Stage}-1", Units]', "Stage"),
+        ("MinCapacity: 11", 'MinCapacity: !FindInMap [By, !Join ["", [!Ref Stage, "1"]], Units]', "Stage"),
+        ("MinCapacity: 11", "MinCapacity: !If [IsProd, 11, 12]", "Stage"),
+        ("MinCapacity: 11", "MinCapacity: !Select [0, !Ref Zones]", "Zones"),
+        ("MinCapacity: 11", 'MinCapacity: !Select [1, !Split ["-", !Ref Stage]]', "Stage"),
+        ("MinCapacity: 11", "MinCapacity: !FindInMap [By, !Ref 'AWS::Region', Units]", "AWS::Region"),
+        ("BillingMode: PROVISIONED", "BillingMode: !FindInMap [By, !Ref Stage, Mode]", "Stage"),
+        ("BillingMode: PROVISIONED", "TableClass: !Ref Stage", "Stage"),
+        ("Throughput: {", "Throughput: !FindInMap [By, !Ref Stage, Units] #", "Stage"),
+        ("Timezone: UTC", "Timezone: !FindInMap [By, !Ref Stage, Zone]", "Stage"),
+        ('Schedule: "cron(0 5 * * ? *)"', "Schedule: !Ref Stage", "Stage"),
+        ("ResourceId: !Sub table/${Orders}", "ResourceId: !Sub table/${Stage}", "Stage"),
+    ],
+)
+def test_parameter_without_a_value_is_named_below_every_function(
+    was: str, now: str, names: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "t.yaml"
+    assert MAPPED.count(was) == 1
+    file.write_text(MAPPED.replace(was, now))
+    (listed,) = [each for each in read_app(load_templates(file)).tables if each.logical_id == "Orders"]
+    assert f"; give it with --parameter {names}=VALUE" in listed.problem
+    assert "write the number itself" not in listed.problem
+
+
+def test_value_behind_a_map_is_shown_with_its_parameter_and_read_with_it(tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text(MAPPED.replace("MinCapacity: 11", "MinCapacity: !FindInMap [By, !Ref Stage, Units]"))
+    (listed,) = read_app(load_templates(file)).tables
+    assert listed.problem == (
+        f"{file}: Writes (ScalableTarget) MinCapacity is \"${{Fn::FindInMap ['By', '<Stage>', 'Units']}}\", which "
+        "depends on a parameter whose value is known only at deployment; give it with --parameter Stage=VALUE"
+    )
+    setup = find_table(load_templates(file), parameters={"Stage": "PROD"})
+    assert setup.resources[0].write.min == 400
+
+
+def test_parameter_of_the_stack_around_a_nested_one_is_named(tmp_path: Path) -> None:
+    inner = MAPPED.replace("Stage: {Type: String}", "Mode: {Type: String}").replace("Ref Stage", "Ref Mode")
+    (tmp_path / "inner.yaml").write_text(
+        inner.replace("MinCapacity: 11", "MinCapacity: !FindInMap [By, !Ref Mode, Units]")
+    )
+    outer = {
+        "Parameters": {"Stage": {"Type": "String"}},
+        "Resources": {
+            "Inner": {
+                "Type": "AWS::CloudFormation::Stack",
+                "Metadata": {"aws:asset:path": "inner.yaml"},
+                "Properties": {"TemplateURL": "inner", "Parameters": {"Mode": {"Ref": "Stage"}}},
+            }
+        },
+    }
+    stack = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "outer.json"}}
+    (tmp_path / "outer.json").write_text(json.dumps(outer))
+    (tmp_path / "manifest.json").write_text(json.dumps({"artifacts": {"Shop": stack}}))
+    (listed,) = read_app(load_templates(tmp_path)).tables
+    assert listed.problem.endswith("; give it with --parameter Stage=VALUE")
+    (listed,) = read_app(load_templates(tmp_path), {"Stage": "PROD"}).tables
+    assert listed.problem == ""
+
+
+def test_parameter_that_no_template_has_is_an_error_and_one_in_a_file_is_not(tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text(MAPPED)
+    templates = load_templates(file)
+    check_given(templates, {"Stage": "PROD", "AWS::Region": "eu-west-1"}, ())
+    check_given(templates, ChainMap({"Stage": "PROD"}, {"Vpc": "vpc-1"}), ())
+    with pytest.raises(TemplateError) as refused:
+        check_given(templates, ChainMap({"Stge": "PROD"}, {}), ())
+    assert str(refused.value) == "--parameter Stge: the templates have no such parameter; they have Stage, Zones"
+    with pytest.raises(TemplateError, match="--parameter AWS::Regin: the templates have no such parameter"):
+        check_given(templates, {"AWS::Regin": "eu-west-1"}, ())

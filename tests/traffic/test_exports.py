@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -117,6 +118,33 @@ def test_what_a_file_does_not_tell_is_said(tmp_path: Path) -> None:
         f"{path}: the file does not tell its statistic: values are taken as sums",
         f"{path}: the file does not tell its period: it is taken as 60 s, the shortest distance between two datapoints",
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "hour"),
+    [
+        ("carts-UTC+2.csv", "carts", 8),
+        ("carts-UTC-5.csv", "carts", 15),
+        ("carts-UTC+5_30.csv", "carts", 4),
+        ("carts-UTC.csv", "carts", 10),
+        ("carts-UTC+2 (1).csv", "carts", 8),
+        ("my-carts-2026_11_02_00_00_00-2026_11_03_00_00_00-UTC+1.csv", "my-carts", 9),
+        ("carts-UTC+2.csv.gz", "carts", 8),
+        ("-UTC+2.csv", "-UTC+2", 8),
+    ],
+)
+def test_zone_at_the_end_of_an_export_s_name_is_no_part_of_the_table_s(
+    tmp_path: Path, name: str, table: str, hour: int
+) -> None:
+    path = _file(tmp_path, "Label,ConsumedReadCapacityUnits\n2026/11/02 10:00:00,60\n", name)
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    assert list(read_traffic_by_table(path)) == [table]
+    traffic = read_traffic(path)
+    assert traffic.start.hour == hour
+    assert not any("does not end with a zone" in note for note in traffic.notes)
+    plain = _file(tmp_path, "timestamp,reads\n2026-11-02T10:00:00Z,60\n", "other-UTC-5.csv")
+    assert list(read_traffic_by_table(plain)) == ["other-UTC-5"], "columns of CSV are no export of the console"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -96,11 +96,14 @@ def list_tables(dynamodb: DynamoDBClient) -> tuple[list[str], datetime]:
     return names, now
 
 
-def read_tables(clients: RegionClients, names: Iterable[str], since: datetime) -> list[LiveTable]:
+def read_tables(
+    clients: RegionClients, names: Iterable[str], since: datetime, *, can_be_fewer: bool = True
+) -> list[LiveTable]:
     """Return these tables; one that was deleted meanwhile is left out.
 
-    A table that was created or that changed its mode after *since*, or whose capacity something other than auto scaling
-    changed, has a problem: what it cost and could take is not known.
+    *can_be_fewer* is whether fewer days can be asked for. A table that was created or that changed its mode after
+    *since*, or whose capacity something other than auto scaling changed, has a problem: what it cost and could take is
+    not known.
     """
     scaling = read_scaling(clients.autoscaling)
 
@@ -109,7 +112,7 @@ def read_tables(clients: RegionClients, names: Iterable[str], since: datetime) -
             described: Any = clients.dynamodb.describe_table(TableName=name)["Table"]
         except clients.dynamodb.exceptions.ResourceNotFoundException:
             return None
-        return _table(described, clients.region, scaling, since)
+        return _table(described, clients.region, scaling, since, can_be_fewer=can_be_fewer)
 
     with ThreadPoolExecutor(WORKERS) as threads:
         return [table for table in threads.map(read, names) if table is not None]
@@ -122,7 +125,14 @@ def read_table(dynamodb: DynamoDBClient, autoscaling: ApplicationAutoScalingClie
     return _table(described, described["TableArn"].split(":")[3], scaling, _ORIGIN)
 
 
-def _table(described: Any, region: str, scaling: Mapping[TargetName, LiveScaling], since: datetime) -> LiveTable:
+def _table(
+    described: Any,
+    region: str,
+    scaling: Mapping[TargetName, LiveScaling],
+    since: datetime,
+    *,
+    can_be_fewer: bool = True,
+) -> LiveTable:
     name = described["TableName"]
     indexes = described.get("GlobalSecondaryIndexes", [])
     recoverable = [described, *described.get("LocalSecondaryIndexes", [])]
@@ -144,7 +154,7 @@ def _table(described: Any, region: str, scaling: Mapping[TargetName, LiveScaling
         size_gb=_bytes([*recoverable, *indexes]) / _GB,
         recoverable_gb=_bytes(recoverable) / _GB,
         has_stream=described.get("StreamSpecification", {}).get("StreamEnabled", False),
-        problem=_problem(described, setup, scaling, since),
+        problem=_problem(described, setup, scaling, since, can_be_fewer=can_be_fewer),
         is_bound_to_on_demand=bool(described.get("VectorIndexes")),
     )
 
@@ -201,17 +211,25 @@ def _most(described: Any, member: str) -> int | None:
     return units if units > 0 else None
 
 
-def _problem(described: Any, setup: TableSetup, scaling: Mapping[TargetName, LiveScaling], since: datetime) -> str:
+def _problem(
+    described: Any,
+    setup: TableSetup,
+    scaling: Mapping[TargetName, LiveScaling],
+    since: datetime,
+    *,
+    can_be_fewer: bool,
+) -> str:
     """Return why the table cannot be judged by its traffic since then and its present settings; empty if it can."""
     if described["TableStatus"] not in _READ:
         return f"is {described['TableStatus']}"
     if described.get("Replicas"):
         return "is a global table, whose replicas share modes and writes; rehearse its template"
-    if described["CreationDateTime"] > since:
-        return f"was created at {described['CreationDateTime'].astimezone(UTC):%Y-%m-%d %H:%M} UTC; ask for fewer days"
+    created = described["CreationDateTime"]
+    if created > since:
+        return f"was created at {_shown(created)} UTC; {_when(created, can_be_fewer=can_be_fewer)}"
     switched = described.get("BillingModeSummary", {}).get("LastUpdateToPayPerRequestDateTime")
     if setup.is_on_demand and switched is not None and switched > since:
-        return f"is on demand since {switched.astimezone(UTC):%Y-%m-%d %H:%M} UTC only; ask for fewer days"
+        return f"is on demand since {_shown(switched)} UTC only; {_when(switched, can_be_fewer=can_be_fewer)}"
     names = {TargetName(setup.name, each.index, dimension): each for each in setup.resources for dimension in Dimension}
     paused = [f"{name}" for name in names if (scaled := scaling.get(name)) is not None and scaled.is_suspended]
     if paused:
@@ -226,10 +244,21 @@ def _problem(described: Any, setup: TableSetup, scaling: Mapping[TargetName, Liv
         is_scaled = any(TargetName(setup.name, index, dimension) in scaling for dimension in Dimension)
         if last is not None and last > since and not is_scaled:
             return (
-                f"has capacity that something other than auto scaling changed at {last.astimezone(UTC):%Y-%m-%d %H:%M} "
-                "UTC, so what it cost is not known"
+                f"has capacity that something other than auto scaling changed at {_shown(last)} UTC, so what it cost "
+                "is not known"
             )
     return ""
+
+
+def _shown(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+def _when(changed: datetime, *, can_be_fewer: bool) -> str:
+    """Return when a table that has changed can be judged; a day is the least that can be asked for."""
+    if can_be_fewer:
+        return "ask for fewer days"
+    return f"a day of it can be judged from {_shown(changed + timedelta(days=1))} UTC on"
 
 
 def _resource(table: str, described: Any, scaling: Mapping[TargetName, LiveScaling]) -> ResourceSetup:

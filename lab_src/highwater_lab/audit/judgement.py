@@ -14,10 +14,11 @@ from highwater.core.prices import HOURS_PER_MONTH
 from highwater_lab.audit.account import LiveTable
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
+from highwater_lab.recommend.bounds import least_usd
 from highwater_lab.recommend.candidates import Candidate
 from highwater_lab.recommend.code import code_of, managed_code_of
 from highwater_lab.recommend.hcl import hcl_of
-from highwater_lab.recommend.search import least_usd, recommend
+from highwater_lab.recommend.search import recommend
 from highwater_lab.services.billing import bill
 from highwater_lab.services.commitments import CapacityHours
 from highwater_lab.services.prices import Prices, RegionPrices

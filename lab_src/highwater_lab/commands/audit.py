@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias
 import click
 
 from highwater.terminal.console import say
+from highwater.terminal.numbers import WholeNumber
 from highwater_lab.audit import (
     AuditFolder,
     Judgement,
@@ -61,7 +62,7 @@ _path = click.Path(path_type=Path)
 @click.option("--region", "regions", multiple=True, help="Region to read; several are allowed. By default AWS_REGION.")
 @click.option("--all-regions", is_flag=True, help="Every region that has DynamoDB; those that refuse are listed.")
 @click.option("--profile", help="Profile of your AWS configuration. By default AWS_PROFILE.")
-@click.option("--days", type=click.IntRange(1, 455), default=14, show_default=True, help="Number of past days.")
+@click.option("--days", type=WholeNumber(1, 455), default=14, show_default=True, help="Number of past days.")
 @click.option(
     "--least-gain",
     type=Finite(0),
@@ -264,7 +265,8 @@ class _Audit:
                 self.until = self.folder.open(self.question, now)
             if names:
                 with telling_of(name):
-                    read = read_tables(clients, names, self.until - timedelta(days=self.question.days))
+                    days = self.question.days
+                    read = read_tables(clients, names, self.until - timedelta(days=days), can_be_fewer=days > 1)
                 self.tables += [(table, clients) for table in read]
         if self.refused and not self.tables:
             name, reason = next(iter(self.refused.items()))

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from highwater.terminal.durations import DurationType
+from highwater.terminal.numbers import WholeNumber
 from highwater_lab.commands.traffic import traffic_command
 from highwater_lab.local.cloud import DRIVEN_FROM
 from highwater_lab.local.control import CloudControl, CloudError, CloudStatus, is_origin
@@ -68,14 +69,14 @@ def local() -> None:
 @local.command()
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=WholeNumber(0, 65535),
     default=DEFAULT_PORT,
     show_default=True,
     help="Port on the loopback interface; 0 takes any that is free.",
 )
 @click.option(
     "--speed",
-    type=click.IntRange(1, 1000),
+    type=WholeNumber(1, 1000),
     default=1,
     show_default=True,
     help="Speed of the cloud's clock, as a multiple of real time.",
@@ -231,7 +232,7 @@ def step(duration: timedelta, as_json: bool) -> None:
 
 
 @local.command()
-@click.option("--port", type=click.IntRange(1, 65535), help="The cloud at this port, if there are two.")
+@click.option("--port", type=WholeNumber(1, 65535), help="The cloud at this port, if there are two.")
 def down(port: int | None) -> None:
     """Stop the local cloud and delete its tables and stacks.
 

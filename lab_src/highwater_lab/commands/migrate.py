@@ -16,7 +16,18 @@ from highwater_lab.commands.options import Misuse, check_places, misuse_of_error
 from highwater_lab.recommend.added import AddedResources, ComingTable, added_to
 from highwater_lab.recommend.code import managed_code_of
 from highwater_lab.simulation import ReplicaSetup, ResourceSetup, TableSetup, TargetSetup
-from highwater_lab.template import ListedTable, Remark, is_plan, load_templates, read_app, tables_called, two_deploys
+from highwater_lab.template import (
+    ListedTable,
+    Remark,
+    RemarkKind,
+    check_given,
+    is_plan,
+    load_templates,
+    read_app,
+    tables_called,
+    two_deploys,
+)
+from highwater_lab.template.intrinsics import how_to_give, references_of
 from highwater_lab.template.stacks import is_open
 from highwater_lab.template.tables import DEFAULT_TAKEN
 
@@ -78,14 +89,16 @@ def migration_of(table: ListedTable, remarks: Sequence[Remark] = ()) -> Migratio
     """Return the way of one table; none where one of the app's *remarks* names it, as code may then give it less."""
     stack = (table.stage, "/".join(table.stacks))
     named = [
-        remark.text
+        remark
         for remark in remarks
-        if table.name in remark.tables or (remark.may_change and (remark.stage, remark.stack) == stack)
+        if remark.kind is not RemarkKind.VOUCHED
+        and (table.name in remark.tables or (remark.may_change and (remark.stage, remark.stack) == stack))
     ]
     if named:
-        return Migration(
-            table.name, f"is left out: {'; '.join(named)}. Code made without that could lower its capacity"
-        )
+        why = f"{'; '.join(remark.text for remark in named)}. Code made without that could lower its capacity"
+        options = " ".join(f"--no-scaling {remark.scales}" for remark in named if remark.scales)
+        vouch = (f"if it does not scale the table, say so with {options}",) if options else ()
+        return Migration(table.name, f"is left out: {why}", notes=vouch)
     setup = table.setup
     if setup is None:
         return Migration(table.name, f"cannot be read: {table.problem}")
@@ -98,9 +111,9 @@ def migration_of(table: ListedTable, remarks: Sequence[Remark] = ()) -> Migratio
     if table.logical_id is None:
         return Migration(table.name, "is only scaled here; manage it where its table is defined, or import it by name")
     if open_names := [name for name in setup.indexes if is_open(name)]:
-        return Migration(
-            table.name, f"is left out: the name of index {open_names[0]} is not known; give it with --parameter"
-        )
+        names = references_of(open_names[0])
+        fix = f"; {how_to_give(names)}" if names else ""
+        return Migration(table.name, f"is left out: the name of index {open_names[0]} is not known{fix}")
     what = "; ".join(f"{resource.label}: {_described(resource)}" for resource in setup.resources)
     has_target = any(resource.target(dimension).has_target for resource in setup.resources for dimension in Dimension)
     own = (*_TWO_DEPLOYS, _BACK) if has_target else (*_ONE_DEPLOY, _BACK_FIXED)
@@ -225,7 +238,9 @@ def _notes(setup: TableSetup) -> Iterator[str]:
 @click.option("--table", help="Only this table: its construct's path or any end of it, logical id, or name.")
 @parameters_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
-def migrate_command(template: Path, table: str | None, parameters: Mapping[str, str], as_json: bool) -> None:
+def migrate_command(
+    template: Path, table: str | None, parameters: Mapping[str, str], no_scaling: tuple[str, ...], as_json: bool
+) -> None:
     """Plan how the tables of TEMPLATE, a cdk.out folder or a template, come under Highwater's manage_capacity.
 
     For each table: what scales it now, the deploys in their order with what owns the scalable targets meanwhile, the
@@ -244,7 +259,9 @@ def migrate_command(template: Path, table: str | None, parameters: Mapping[str, 
             "highwater recommend --code hcl prints tables with their scaling"
         )
     with misuse_of_errors():
-        app = read_app(load_templates(template), parameters)
+        templates = load_templates(template)
+        check_given(templates, parameters, no_scaling)
+        app = read_app(templates, parameters, no_scaling)
     if not app.tables:
         raise Misuse(app.nothing)
     chosen = app if table is None else app.only(tables_called(app.tables, table))

@@ -105,10 +105,11 @@ class Pairs(click.ParamType[tuple[str, str]]):
 
 
 def parameters_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add `--parameter` and `--parameters` to a command; it gets all values as one mapping, `parameters`.
+    """Add the options that a template is read with: `--parameter`, `--parameters` and `--no-scaling`.
 
-    A value of `--parameter` takes the place of a file's, and that of a later file of an earlier one's. They stay apart
-    in the mapping, as a file may have more than a template declares.
+    The command gets all values of parameters as one mapping, `parameters`. A value of `--parameter` takes the place of
+    a file's, and that of a later file of an earlier one's. They stay apart in the mapping, as a file may have more than
+    a template declares.
     """
 
     @functools.wraps(command)
@@ -121,6 +122,13 @@ def parameters_options(command: Callable[..., object]) -> Callable[..., object]:
                 in_files |= read_parameters(place)
         return command(parameters=ChainMap(dict(pairs), in_files), **given)
 
+    with_vouching = click.option(
+        "--no-scaling",
+        metavar="LOGICAL_ID",
+        multiple=True,
+        help="A custom resource, or another that is not read, scales no table: its logical id, or its address in a "
+        "plan.",
+    )(with_parameters)
     with_file = click.option(
         "--parameters",
         "parameter_files",
@@ -128,7 +136,7 @@ def parameters_options(command: Callable[..., object]) -> Callable[..., object]:
         multiple=True,
         help="Values of template parameters: a file for the AWS CLI, CodePipeline or SAM (samconfig.toml:prod), or an "
         "object of names and values in JSON or YAML. --parameter wins over it.",
-    )(with_parameters)
+    )(with_vouching)
     return click.option(
         "--parameter", "pairs", type=Pairs("NAME=VALUE"), multiple=True, help="Value of a template parameter."
     )(with_file)

@@ -21,6 +21,8 @@ from highwater.core.plan.month_days import DAYS
 from highwater.core.plan.windows import parse_days
 from highwater.core.scaler import ScalerSettings
 from highwater.terminal.console import open_console, say
+from highwater.terminal.numbers import WholeNumber
+from highwater_lab.commands.matched_traffic import listed_as
 from highwater_lab.commands.options import (
     Finite,
     check_places,
@@ -32,17 +34,19 @@ from highwater_lab.commands.options import (
 )
 from highwater_lab.commands.recommend_app import candidate_document, recommend_for_app
 from highwater_lab.commands.traffic_source import TrafficSource, tell_notes, traffic_options
-from highwater_lab.recommend import Candidate, Recommendation, recommend
+from highwater_lab.recommend import Candidate, Recommendation, Rule, recommend
+from highwater_lab.recommend.advice import DECLARED_NOW, LIMIT_PERCENT, THROTTLE_PRICE
 from highwater_lab.recommend.code import code_of, scaler_code_of
 from highwater_lab.recommend.hcl import hcl_of
-from highwater_lab.recommend.search import DECLARED_NOW, without_windows
+from highwater_lab.recommend.trials import without_windows
 from highwater_lab.rehearse import PlanGoals
+from highwater_lab.report.advice import advice_notes, change_text, figures
 from highwater_lab.report.picture import write_curve
 from highwater_lab.report.tradeoff import write_tradeoff
 from highwater_lab.services.prices import Prices
 from highwater_lab.simulation import TableSetup
 from highwater_lab.simulation.run import percent_text
-from highwater_lab.template import ListedApp, find_table, load_templates, read_app, tables_called
+from highwater_lab.template import ListedApp, check_given, find_table, load_templates, read_app, tables_called
 from highwater_lab.traffic import Traffic, write_traffic
 
 _FINDING = 1
@@ -59,14 +63,20 @@ _path = click.Path(path_type=Path)
 @click.option(
     "--max-throttled",
     type=Finite(0, 100),
-    default=0.01,
+    help="Highest allowed percentage of throttled units, kept at any price. By default it is 0.01, and where that "
+    "costs more than the table does now, or on demand, throttled units have a price.",
+)
+@click.option(
+    "--throttle-price",
+    type=Finite(0),
+    default=THROTTLE_PRICE,
     show_default=True,
-    help="Highest allowed percentage of throttled units.",
+    help="Price of a throttled unit, in requests on demand for a unit, where no limit is given.",
 )
 @timezone_option
 @click.option(
     "--table-quota",
-    type=click.IntRange(1, 10_000_000),
+    type=WholeNumber(1, 10_000_000),
     default=DEFAULT_TABLE_QUOTA_UNITS,
     show_default=True,
     help="Your account's quota of units per table and index.",
@@ -94,7 +104,9 @@ def recommend_command(
     source: TrafficSource,
     table: str | None,
     parameters: Mapping[str, str],
-    max_throttled: float,
+    no_scaling: tuple[str, ...],
+    max_throttled: float | None,
+    throttle_price: float,
     timezone: str,
     table_quota: int,
     language: str | None,
@@ -120,14 +132,21 @@ def recommend_command(
     highwater recommend --traffic orders.csv --max-throttled 0.1 --html tradeoff.html
     highwater recommend --traffic orders.csv --code hcl
 
-    Exit status: 0 fine, 1 no plan is within the limit, 2 misuse.
+    Exit status: 0 fine, 1 what is advised does not keep the limit, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     if template is None:
-        of_app = {"--table": table, "--parameter or --parameters": parameters, "--live": source.is_live}
+        of_app: dict[str, object] = {"--table": table, "--parameter or --parameters": parameters}
+        of_app |= {"--no-scaling": no_scaling, "--live": source.is_live}
         refuse_options(of_app, "without TEMPLATE", "the tables of a template")
     check_places({"TEMPLATE": template, **source.inputs}, {"--save": source.save, "--html": html, "--png": png})
+    rule = Rule(
+        limit_percent=LIMIT_PERCENT if max_throttled is None else max_throttled,
+        is_stated=max_throttled is not None,
+        least_gain_usd=least_gain,
+        throttle_price=throttle_price,
+    )
     goals = PlanGoals(
-        max_throttled_percent=max_throttled,
+        rule=rule,
         timezone=timezone,
         conditions=source.conditions(),
         table_quota_units=table_quota,
@@ -138,19 +157,21 @@ def recommend_command(
             traffic = source.read_traffic()
         else:
             templates = load_templates(template)
-            app = _called(read_app(templates, parameters), table or "", source.live_table or "")
+            check_given(templates, parameters, no_scaling)
+            every = read_app(templates, parameters, no_scaling)
+            app = _called(every, table or "", source.live_table or "")
             if len(app.tables) > 1:
                 of_one = {"--html": html, "--png": png, **source.of_one}
                 refuse_options(of_one, "here, or choose one with --table")
-                traffics, writer = source.read_traffic_of_tables(), None if language is None else _WRITERS[language]
-                is_kept = recommend_for_app(
-                    app, traffics, goals, least_gain=least_gain, code_of=writer, as_json=as_json
-                )
+                traffics = source.read_traffic_of_tables([[each] for each in app.tables], every.tables)
+                writer = None if language is None else _WRITERS[language]
+                is_kept = recommend_for_app(app, traffics, goals, code_of=writer, as_json=as_json)
                 raise click.exceptions.Exit(0 if is_kept else _FINDING)
             name = app.tables[0].name if app.tables else table
-            setup = find_table(templates, name=name, parameters=parameters)
-            traffic = source.read_traffic_of_table(template, name, parameters)
-        found = _search(source, setup, traffic, goals, least_gain, language or "cdk")
+            setup = find_table(templates, name=name, parameters=parameters, no_scaling=no_scaling)
+            own = listed_as(name, setup, every.tables)
+            traffic = source.read_traffic_of_table(own, every.tables, tells_left_over=True)
+        found = _search(source, setup, traffic, goals, language or "cdk")
         _write_files(found, html, png)
     tell_notes(traffic)
     for note in found.notes:
@@ -184,8 +205,8 @@ class _Found:
 
     @property
     def is_kept(self) -> bool:
-        """Whether there is a plan within the limit, or what is declared stays."""
-        return self.recommendation.is_within_limit or self.advised is self.recommendation.declared
+        """Whether the advised plan keeps the limit."""
+        return self.advised.keeps(self.goals.rule.limit_percent)
 
 
 def _search(
@@ -193,7 +214,6 @@ def _search(
     setup: TableSetup | None,
     traffic: Traffic,
     goals: PlanGoals,
-    least_gain: float,
     language: str,
 ) -> _Found:
     """Find the best plan for one table: *setup*, that of a template, the live table, or none that is known."""
@@ -207,7 +227,7 @@ def _search(
         recommendation = recommend(
             traffic,
             table=setup,
-            max_throttled_percent=goals.max_throttled_percent,
+            max_throttled_percent=goals.rule.limit_percent,
             timezone=goals.timezone,
             table_quota_units=goals.table_quota_units or DEFAULT_TABLE_QUOTA_UNITS,
             prices=prices,
@@ -226,7 +246,7 @@ def _search(
             f"table {source.live_table!r} has vector indexes, which DynamoDB allows on on-demand tables only; none of "
             "the provisioned plans is for it until these are moved to another table"
         )
-    lines, advised = verdict(recommendation, goals.max_throttled_percent, least_gain)
+    lines, advised = verdict(recommendation, goals.rule)
     return _Found(
         traffic=traffic,
         table=own,
@@ -247,7 +267,7 @@ def _write_files(found: _Found, html: Path | None, png: Path | None) -> None:
         said = found.lines or [f"stopped after {recommendation.tried} plans: {recommendation.best.summary}"]
         end = traffic.start + timedelta(minutes=traffic.minutes)
         said = [*said, f"{traffic.start:%a %Y-%m-%d %H:%M} to {end:%a %Y-%m-%d %H:%M} UTC; {found.prices.name}"]
-        title, limit = f"The trade-off for {traffic.name}", found.goals.max_throttled_percent
+        title, limit = f"The trade-off for {traffic.name}", found.goals.rule.limit_percent
         write_tradeoff(recommendation, found.advised, title, said, limit, found.writer.row, html)
     if png is not None:
         write_curve(recommendation, found.advised, f"{traffic.name}: cost of less throttling", png)
@@ -278,44 +298,26 @@ class _Writer:
         return scaler_code_of(name, candidate, self.table)
 
 
-def verdict(recommendation: Recommendation, limit: float, least_gain: float) -> tuple[list[str], Candidate]:
+def verdict(recommendation: Recommendation, rule: Rule) -> tuple[list[str], Candidate]:
     """Return lines on what to deploy, and this itself: it is marked, and its code is printed.
 
-    The first line compares the best plan with what is declared, or with on-demand where that is not known. The second
-    says what the last step to the best plan costs.
+    The first line compares it with what is declared, or with on-demand where that is not known. The second has the
+    price of the last step to the best plan; then come the notes. Of a search that was stopped there are no lines.
     """
-    best, present = recommendation.best, recommendation.present
-    advised = recommendation.advised(limit, least_gain)
+    present, advised = recommendation.present, recommendation.advised(rule)
     if present is None or recommendation.on_demand is None or recommendation.was_stopped:
-        # of a search that was stopped, too little is known
         return [], advised
     is_declared = recommendation.declared is not None
-    gain = present.cost_per_month - best.cost_per_month
-    less = f"{abs(gain):,.2f} {'less' if gain >= 0 else 'more'}"
-    keep = "choose on demand" if not is_declared else "stay on demand" if present.plan is None else "it stays"
-    stays = advised is present and present.throttled_percent <= limit
-    are_on_demand = best.plan is None and present.plan is None
-    if stays and (gain <= 0 or are_on_demand or not recommendation.is_within_limit):
-        told = f"no plan is cheaper within the limit: {keep}"
-    elif stays:
-        told = f"{keep}: the best plan costs {less} ({best.summary}, within {limit:g} %)"
-    elif not recommendation.is_within_limit:
-        least = f"the one that throttles least costs {less} ({best.summary})"
-        told = f"no plan keeps {limit:g} %, {least if best.plan or is_declared else 'the least is throttled there'}"
-    else:
-        summary = f"{best.summary}, " if best.plan else ""
-        mode = "provisioned" if best.plan else "on demand"
-        told = f"{mode}: {best.cost_per_month:,.2f}, {less} ({summary}within {limit:g} %)"
-    excess = "" if present.throttled_percent <= limit else f", {percent_text(present.throttled_percent)} % throttled"
     where = f"{DECLARED_NOW}: {'' if present.plan else 'on demand, '}" if is_declared else "on demand: "
-    lines = [f"{where}{present.cost_per_month:,.2f} USD a month{excess}; {told}"]
+    lines = [f"{where}{figures(present)}; {change_text(recommendation, rule)}"]
     step = recommendation.last_step
-    if step is not None and advised is best:
+    if step is not None and advised is recommendation.best:
         lines.append(
             f"the last step costs {step.usd_per_month:,.2f} USD a month and throttles {percent_text(step.percent)} % "
             f"of the units less: {step.usd_per_million:,.2f} USD for a million units that are not throttled"
         )
-    return lines, advised
+    notes = (*advice_notes(recommendation, rule), recommendation.remark)
+    return [*lines, *(note for note in notes if note)], advised
 
 
 def _print(found: _Found) -> None:
@@ -334,7 +336,7 @@ def _print(found: _Found) -> None:
 def _print_result(found: _Found, console: Console) -> None:
     """Print the rows of the trade-off, what throttles are worth to the scaler, and what the code below is."""
     recommendation, advised, prices = found.recommendation, found.advised, found.prices
-    limit = found.goals.max_throttled_percent
+    limit = found.goals.rule.limit_percent
     if recommendation.was_stopped:
         console.print(
             f"[yellow]![/] the search was stopped after {recommendation.tried} plans; this is the best result so far",
@@ -358,15 +360,14 @@ def _print_result(found: _Found, console: Console) -> None:
     _print_scaler(recommendation, limit, prices, console)
     tried = f"{recommendation.tried} plans simulated"
     if advised is recommendation.declared:
-        console.print(f"{tried}; what is declared stays, and there is nothing to change", highlight=False)
-        return
-    if not recommendation.is_within_limit:
-        told = f"[red]✗[/] {tried}; none throttles at most {limit:g} %, this one throttles least:"
+        told = f"{tried}; what is declared stays, and there is nothing to change"
+    elif not advised.keeps(limit):
+        told = f"[red]✗[/] {tried}; this one throttles more than {limit:g} %:\n"
     elif advised is recommendation.best:
-        told = f"{tried}; the cheapest that throttles at most {limit:g} %:"
+        told = f"{tried}; the cheapest that throttles at most {limit:g} %:\n"
     else:
-        told = f"{tried}; none gains enough over on-demand:"
-    console.print(f"{told}\n", highlight=False)
+        told = f"{tried}; none gains enough over on-demand:\n"
+    console.print(told, highlight=False)
 
 
 def _throttle_prices(prices: Prices) -> dict[str, float]:
@@ -444,6 +445,8 @@ def _document(found: _Found) -> dict[str, Any]:
         "best": candidate_document(recommendation.best) | {"code": writer.code(recommendation.best)},
         "advised": candidate_document(advised) | {"code": writer.code(advised)},
         "is_within_limit": recommendation.is_within_limit,
+        "keeps_limit": found.is_kept,
+        "lines": found.lines,
         "curve": [candidate_document(candidate) for candidate in recommendation.curve],
         "scaled": {name: candidate_document(candidate) for name, candidate in recommendation.scaled.items()},
         "on_demand": None if recommendation.on_demand is None else candidate_document(recommendation.on_demand),

@@ -32,9 +32,11 @@ from highwater_lab.report.app_page import write_app_page
 from highwater_lab.template import (
     HazardKind,
     ListedApp,
+    check_given,
     is_plan,
     load_prior,
     load_templates,
+    match_tables,
     read_app,
     tables_called,
 )
@@ -113,6 +115,7 @@ def rehearse_command(
     against: str | None,
     table: str | None,
     parameters: Mapping[str, str],
+    no_scaling: tuple[str, ...],
     max_throttled: float | None,
     max_cost: float | None,
     max_throttled_rise: float | None,
@@ -154,10 +157,13 @@ def rehearse_command(
     )
     check_places({"TEMPLATE": template, **source.inputs}, {"--html": html})
     with misuse_of_errors():
-        apps = _read_apps(template, against, parameters)
+        apps = _read_apps(template, against, parameters, no_scaling)
+        every = [each for app in apps.values() for each in app.tables]
         if table is not None:
             apps = _called(table, apps)
-        traffic_of = source.read_traffic_of_tables()
+        old = apps["before"].tables if "before" in apps else ()
+        pairs = [[each for each in pair if each is not None] for pair in match_tables(old, apps["after"].tables)]
+        traffic_of = source.read_traffic_of_tables(pairs, every)
         with progress_bar("rehearsing") as progress:
             app = rehearse_app(
                 apps["after"],
@@ -167,6 +173,7 @@ def rehearse_command(
                 conditions=source.conditions(),
                 cheapest_within=cheapest_within,
                 accepted=accepted,
+                left_over=traffic_of.left_over,
                 progress=progress,
             )
         exceeded = limits.passed_by_app(app)
@@ -189,7 +196,9 @@ def _accepted(text: str) -> str:
     return text
 
 
-def _read_apps(template: Path, against: str | None, parameters: Mapping[str, str]) -> dict[str, ListedApp]:
+def _read_apps(
+    template: Path, against: str | None, parameters: Mapping[str, str], no_scaling: tuple[str, ...]
+) -> dict[str, ListedApp]:
     """Return the app as `after` and, if it is compared, the old one as `before`; raise `Misuse` if neither has a table.
 
     *against* is a folder, a template, a Terraform plan or state, `prior` for the state that the plan in *template* was
@@ -211,7 +220,11 @@ def _read_apps(template: Path, against: str | None, parameters: Mapping[str, str
         with _old_app(against, template) as old:
             # a template that the revision does not have is a new one, with all of its tables
             templates["before"] = [] if old is None else load_templates(old)
-    apps = {which: read_app(each, parameters) if each else ListedApp(tables=()) for which, each in templates.items()}
+    check_given((each for loaded in templates.values() for each in loaded), parameters, no_scaling)
+    apps = {
+        which: read_app(each, parameters, no_scaling) if each else ListedApp(tables=())
+        for which, each in templates.items()
+    }
     if not any(each.tables or each.remarks for each in apps.values()):
         raise Misuse(apps["after"].nothing)
     return apps

@@ -11,7 +11,9 @@ from rich.markup import escape
 
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
 from highwater.terminal.console import open_console
+from highwater.terminal.numbers import WholeNumber
 from highwater_lab.commands.jobs import BoostOption, BufferOption, JobOption
+from highwater_lab.commands.matched_traffic import listed_as
 from highwater_lab.commands.options import (
     Finite,
     KeysOption,
@@ -30,6 +32,7 @@ from highwater_lab.report.page import write_page
 from highwater_lab.report.picture import write_picture
 from highwater_lab.report.terminal import print_rehearsal
 from highwater_lab.simulation import Buffer
+from highwater_lab.template import find_table, load_templates, read_app
 from highwater_lab.traffic import write_traffic
 
 _FINDING = 1
@@ -88,21 +91,21 @@ _path = click.Path(path_type=Path)
     multiple=True,
     help="Units written to an index, in percent of the units written to the table; 100 by default.",
 )
-@click.option("--size-gb", type=click.IntRange(0, 1_000_000), default=0, help="Size of the table's data in GB.")
+@click.option("--size-gb", type=WholeNumber(0, 1_000_000), default=0, help="Size of the table's data in GB.")
 @click.option(
     "--new-items",
-    type=click.IntRange(0, 100),
+    type=WholeNumber(0, 100),
     default=0,
     help="Percentage of written units that add 1 KB of new data each.",
 )
 @click.option(
     "--table-quota",
-    type=click.IntRange(1, 10_000_000),
+    type=WholeNumber(1, 10_000_000),
     help=f"Your account's quota of units per table and index; by default AWS's {DEFAULT_TABLE_QUOTA_UNITS:,}.",
 )
 @click.option(
     "--account-quota",
-    type=click.IntRange(1, 100_000_000),
+    type=WholeNumber(1, 100_000_000),
     help=f"Your account's quota of all provisioned units; by default AWS's {DEFAULT_ACCOUNT_QUOTA_UNITS:,}.",
 )
 @click.option(
@@ -119,6 +122,7 @@ def simulate_command(
     source: TrafficSource,
     table: str | None,
     parameters: Mapping[str, str],
+    no_scaling: tuple[str, ...],
     targets: tuple[tuple[str, str], ...],
     compare: str,
     boosts: tuple[PlannedBoost, ...],
@@ -158,7 +162,17 @@ def simulate_command(
         {"--save": source.save, "--html": html, "--png": png},
     )
     with misuse_of_errors():
-        traffic = source.read_traffic_of_table(template, table, parameters)
+        templates = load_templates(template)
+        setup = find_table(
+            templates,
+            name=table,
+            likely=source.live_table,
+            parameters=parameters,
+            targets=dict(targets),
+            no_scaling=no_scaling,
+        )
+        listed = read_app(templates, parameters, no_scaling).tables
+        traffic = source.read_traffic_of_table(listed_as(table, setup, listed), listed)
         workload = Workload(
             keys=dict(keys),  # type: ignore[arg-type] # KeysOption returns key distributions
             write_share_percent={index: _parse_percent(text) for index, text in index_share},
@@ -170,12 +184,8 @@ def simulate_command(
         )
         with progress_bar("simulating") as progress:
             rehearsal = rehearse(
-                template,
+                setup,
                 traffic,
-                table=table,
-                likely_table=source.live_table,
-                parameters=parameters,
-                targets=dict(targets),
                 compare=[name.strip() for name in compare.split(",")] if compare else [],
                 workload=workload,
                 conditions=source.conditions(table_quota=table_quota, account_quota=account_quota),

@@ -15,6 +15,7 @@ from rich.table import Table
 from highwater.core import Dimension, HighwaterError
 from highwater.terminal.console import open_console, say, stopped_by_signals
 from highwater.terminal.durations import DurationType
+from highwater.terminal.numbers import WholeNumber
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
 from highwater_lab.commands.traffic_source import tell_notes
 from highwater_lab.local.control import CloudControl, CloudError
@@ -57,7 +58,7 @@ class LoadRate(click.ParamType[float]):
 @click.option("--scale", type=Finite(0, 1e9), default=1.0, help="Multiply the file or scenario by this factor.")
 @click.option(
     "--retries",
-    type=click.IntRange(0, 10),
+    type=WholeNumber(0, 10),
     default=0,
     show_default=True,
     help="How often the SDK retries a throttled request.",

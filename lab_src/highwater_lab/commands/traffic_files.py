@@ -16,6 +16,7 @@ from rich.table import Table
 
 from highwater.core import Dimension
 from highwater.terminal.console import open_console, say
+from highwater.terminal.numbers import WholeNumber
 from highwater_lab.commands.options import Misuse, misuse_of_errors, progress_bar
 from highwater_lab.commands.traffic_source import asked_of_cloudwatch, open_session, telling_of
 from highwater_lab.services.prices import load_prices
@@ -55,7 +56,7 @@ def traffic_group() -> None:
 @traffic_group.command("fetch", short_help="Fetch traffic from CloudWatch into a file for each table.")
 @click.argument("tables", metavar="[TABLE]...", nargs=-1)
 @click.option("--all", "is_all", is_flag=True, help="All tables in the account and region.")
-@click.option("--days", type=click.IntRange(1, 455), default=14, show_default=True, help="Number of past days.")
+@click.option("--days", type=WholeNumber(1, 455), default=14, show_default=True, help="Number of past days.")
 @click.option(
     "--out",
     "folder",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,14 +16,17 @@ import click
 from highwater.core import Dimension
 from highwater.terminal.console import say
 from highwater.terminal.durations import DurationType
+from highwater.terminal.numbers import WholeNumber
 from highwater_lab.audit.account import LiveTable, read_table
+from highwater_lab.commands.matched_traffic import AppTraffic, match_traffic, traffic_of_one
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
 from highwater_lab.rehearse import Conditions
 from highwater_lab.services.prices import Commitments, Prices
 from highwater_lab.services.timing import Timing
-from highwater_lab.template import ListedTable, load_templates, read_app, several_match, tables_called
-from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, fetch_traffic, read_traffic, read_traffic_by_table
+from highwater_lab.template import ListedTable
+from highwater_lab.traffic import SCENARIOS, FileTraffic, Traffic, TrafficError, fetch_traffic, read_files, read_traffic
 from highwater_lab.traffic import scenario as make_scenario
+from highwater_lab.traffic.text import place_of
 
 if TYPE_CHECKING:
     from boto3 import Session
@@ -103,10 +106,8 @@ class TrafficSource:
             except ClientError as refused:
                 return read_table(dynamodb, None, self.live_table), str(refused)
 
-    def read_traffic(self, likely_table: str | Callable[[Iterable[str]], str | None] | None = None) -> Traffic:
+    def read_traffic(self) -> Traffic:
         """The traffic, scaled and moved in time. `tell_notes` is for what its source did not have.
-
-        *likely_table* is the table to read from a file of several, if `--traffic-table` names none, or chooses it.
 
         Raises:
             Misuse: No source or several are given, an option does not fit the source, CloudWatch rejects the call, or
@@ -114,48 +115,46 @@ class TrafficSource:
             TrafficError: The file or the table has no usable traffic.
         """
         self._check_options("--live-table NAME")
-        unscaled = self._unscaled(likely_table)
-        traffic = self._moved(unscaled)
+        unscaled = self._unscaled()
+        return self._usable(self._moved(unscaled), was_idle=unscaled.is_idle)
+
+    def _usable(self, traffic: Traffic, *, was_idle: bool) -> Traffic:
         if traffic.is_unknown:
             raise TrafficError(traffic.notes[0])
-        if traffic.is_idle and not unscaled.is_idle:
+        if traffic.is_idle and not was_idle:
             raise Misuse(f"traffic {traffic.name} has no requests after scaling, so there is nothing to simulate")
         return traffic
 
-    def read_traffic_of_table(self, template: Path, table: str | None, parameters: Mapping[str, str]) -> Traffic:
-        """The traffic of one table of *template*, as `read_traffic`.
+    def read_traffic_of_table(
+        self, table: ListedTable, every: Iterable[ListedTable] = (), *, tells_left_over: bool = False
+    ) -> Traffic:
+        """The traffic of one table of a template, of which *every* has all tables; as `read_traffic`.
 
-        Of a file or folder of several tables, and with `--live`, that of the table, by any name by which `ListedTable`
-        knows it.
+        Of files without `--traffic-table`, and with `--live`, it is that of the table by any name by which
+        `ListedTable` knows it. With *tells_left_over*, a note names the traffic that fits no table.
 
         Raises:
             Misuse: As `read_traffic`.
-            TemplateError: The template cannot be read, or several of its tables match.
-            TrafficError: As `read_traffic`.
+            TrafficError: As `read_traffic`, or the files have no traffic of the table.
         """
-
-        def only() -> ListedTable | None:
-            listed = read_app(load_templates(template), parameters).tables
-            chosen = listed if table is None else tables_called(listed, table)
-            if len(chosen) > 1:
-                # which table of the template is open, and so the traffic's is too
-                raise several_match(each.name for each in chosen)
-            return chosen[0] if chosen else None
-
-        def likely(names: Iterable[str]) -> str | None:
-            meant = only()
-            return (None if meant is None else meant.name_among(names)) or table
-
         if self.is_live:
-            meant = only()
-            traffic = None if meant is None else self.read_traffic_of_tables()(meant)
+            traffic = self.read_traffic_of_tables([[table]])(table)
             if traffic is None or traffic.is_unknown:
-                raise TrafficError(traffic.notes[0] if traffic else f"CloudWatch has no traffic of {table}")
+                raise TrafficError(traffic.notes[0] if traffic else f"CloudWatch has no traffic of {table.name}")
             return traffic
-        return self.read_traffic(likely)
+        if self.traffic_file is None or self.traffic_table is not None:
+            return self.read_traffic()
+        self._check_options("--live-table NAME")
+        read = self._read_files(self.traffic_file)
+        matched = match_traffic(read, [[table]], every, self._moved, has_notes=False)
+        file = place_of(self.traffic_file).file
+        found = traffic_of_one(matched, table, read, file, tells_left_over=tells_left_over)
+        return self._usable(found, was_idle=read[found.name].traffic.is_idle)
 
-    def read_traffic_of_tables(self) -> Callable[[ListedTable], Traffic | None]:
-        """Return a function that finds the traffic of each table of an app, `None` for one without.
+    def read_traffic_of_tables(
+        self, asked: Sequence[Sequence[ListedTable]], every: Iterable[ListedTable] = ()
+    ) -> AppTraffic:
+        """The traffic of tables of an app, of which *every* has all; a table before and after a change is one.
 
         A scenario is the traffic of every table. The traffic is scaled and moved in time.
 
@@ -165,13 +164,14 @@ class TrafficSource:
         """
         self._check_options("--live")
         if self.is_live:
-            return self._live_traffic()
+            return AppTraffic(self._live_traffic())
         if self.traffic_file is None:
-            same = self._moved(self._unscaled(None))
-            return lambda _: same
-        read = read_traffic_by_table(self.traffic_file, units_are=Dimension(self.units_are.removesuffix("s")))
-        by_name = {name: self._moved(traffic) for name, traffic in read.items()}
-        return lambda table: by_name.get(table.name_among(by_name) or "")
+            same = self._moved(self._unscaled())
+            return AppTraffic(lambda _: same)
+        return match_traffic(self._read_files(self.traffic_file), asked, every, self._moved)
+
+    def _read_files(self, file: Path) -> dict[str, FileTraffic]:
+        return read_files(file, units_are=Dimension(self.units_are.removesuffix("s")))
 
     def _live_traffic(self) -> Callable[[ListedTable], Traffic | None]:
         """Return a function that fetches the traffic of the live table that a table of an app is deployed as."""
@@ -253,12 +253,10 @@ class TrafficSource:
         if self.scenario is None and self.noise is None and self.seed is not None:
             raise Misuse("--seed is of --scenario and --noise, whose random numbers it decides; remove it")
 
-    def _unscaled(self, likely_table: str | Callable[[Iterable[str]], str | None] | None) -> Traffic:
+    def _unscaled(self) -> Traffic:
         dimension = Dimension(self.units_are.removesuffix("s"))
         if self.traffic_file is not None:
-            return read_traffic(
-                self.traffic_file, table=self.traffic_table, likely_table=likely_table, units_are=dimension
-            )
+            return read_traffic(self.traffic_file, table=self.traffic_table, units_are=dimension)
         if self.scenario is not None:
             return make_scenario(self.scenario, seed=self._seed, dimension=dimension)
         return self._fetch(str(self.live_table), 14 if self.days is None else self.days)
@@ -290,7 +288,7 @@ _OPTIONS = (
     click.option("--scenario", type=click.Choice(SCENARIOS), help="Use synthetic traffic instead."),
     click.option("--region", help="Region of live tables. By default AWS_REGION, or that of your AWS configuration."),
     click.option("--profile", help="Profile of your AWS configuration for live tables. By default AWS_PROFILE."),
-    click.option("--days", type=click.IntRange(1, 455), help="Number of past days of live tables. [default: 14]"),
+    click.option("--days", type=WholeNumber(1, 455), help="Number of past days of live tables. [default: 14]"),
     click.option(
         "--as",
         "units_are",
@@ -316,7 +314,7 @@ _OPTIONS = (
     click.option("--seed", type=int, help="Seed of --noise, and of the random jitter in scenarios. [default: 1]"),
     click.option(
         "--metric-delay",
-        type=click.IntRange(0, 3600),
+        type=WholeNumber(0, 3600),
         default=Timing().metric_delay,
         show_default=True,
         help="Seconds from a minute's end to its datapoint in CloudWatch.",
@@ -330,13 +328,13 @@ _OPTIONS = (
     ),
     click.option(
         "--reserved-read",
-        type=click.IntRange(0, 10_000_000),
+        type=WholeNumber(0, 10_000_000),
         default=0,
         help="Reserved read units in the region: capacity up to them costs nothing more.",
     ),
     click.option(
         "--reserved-write",
-        type=click.IntRange(0, 10_000_000),
+        type=WholeNumber(0, 10_000_000),
         default=0,
         help="Reserved write units in the region, likewise.",
     ),

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from operator import attrgetter
 from typing import Final
 
-from highwater.core import Capacity, Dimension, HighWaterMark, IndexCapacity, Plan, Window
+from highwater.core import Capacity, Dimension, HighWaterMark, IndexCapacity, Plan, Units, Window
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.capacity import DEFAULT_TARGET_PERCENT
 from highwater_lab.recommend.candidates import Candidate
@@ -25,6 +25,7 @@ _NAMES: Final = (
     "HighWaterTable",
     "IndexCapacity",
     "OnDemandTable",
+    "PreWarm",
     "ThrottleAwareScaler",
     "Window",
     "manage_capacity",
@@ -41,7 +42,7 @@ def code_of(candidate: Candidate, table: TableSetup | None = None) -> str:
             where it is, by `manage_capacity`, in a variable made of its name; a table that changes its mode is declared
             anew. By default it is a table that exists nowhere. Keys that are not known are placeholders, and say so.
     """
-    return _document(_lines(candidate, table))
+    return _document([*_lines(candidate, table), *_raised(candidate, table)])
 
 
 def scaler_code_of(policy: str, candidate: Candidate, table: TableSetup | None = None) -> str:
@@ -97,6 +98,26 @@ def _lines(candidate: Candidate, table: TableSetup | None) -> list[str]:
     elif any(resource.target(dimension).has_target for resource in table.resources for dimension in Dimension):
         lines.insert(0, "# in place of what scales it now; highwater migrate has the deploys in their order")
     return lines
+
+
+def _raised(candidate: Candidate, table: TableSetup | None) -> list[str]:
+    """Return the lines that raise the high-water marks of a table on demand."""
+    if not candidate.mark:
+        return []
+    variable, lines = _variable(table), []
+    if table is not None and table.known is not None and table.known.is_global:
+        lines.append(f"# {variable} is the TableV2")
+    lines += ["PreWarm(", "    stack,", f'    "{_construct_id(table)}Marks",', f"    table={variable},"]
+    if None in candidate.mark:
+        lines.append(f"    warm_throughput={_warm(candidate.mark[None])},")
+    indexes = [f"{json.dumps(index)}: {_warm(mark)}" for index, mark in candidate.mark.items() if index is not None]
+    lines += ["    indexes={", *(f"        {index}," for index in indexes), "    },"] if indexes else []
+    return [*lines, ")"]
+
+
+def _warm(mark: Units) -> str:
+    read, write = _number(mark.read), _number(mark.write)
+    return f"dynamodb.WarmThroughput(read_units_per_second={read}, write_units_per_second={write})"
 
 
 def _document(lines: Sequence[str], needs: Sequence[str] = ()) -> str:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import chain, count
 from typing import Final
 
-from highwater.core import Plan, Target, compile_actions, marks_of
+from highwater.core import Target, compile_actions, marks_of
 from highwater.core.plan.plan import Mark
 from highwater.core.schedule.compiler import ScheduledAction
 from highwater_lab.recommend.candidates import Candidate
@@ -36,14 +36,15 @@ def hcl_of(candidate: Candidate, table: TableSetup | None = None) -> str:
         table: The table that it is for, whose name, keys, class, replicas and mode count. By default it is a table that
             exists nowhere. A name and keys that are not known are placeholders, and say so.
     """
-    return "\n".join("\n".join(lines) + "\n" for lines in _Hcl(candidate.plan, table).blocks())
+    return "\n".join("\n".join(lines) + "\n" for lines in _Hcl(candidate, table).blocks())
 
 
 class _Hcl:
     """The blocks of one table."""
 
-    def __init__(self, plan: Plan | None, table: TableSetup | None) -> None:
-        self._plan, self._table = plan, table
+    def __init__(self, candidate: Candidate, table: TableSetup | None) -> None:
+        plan = candidate.plan
+        self._plan, self._table, self._raised = plan, table, candidate.mark
         self._known = table.known if table is not None else None
         self._label = _label_of(table)
         self._address = f"aws_dynamodb_table.{self._label}"
@@ -69,7 +70,8 @@ class _Hcl:
         if notes:
             yield [f"# {note}" for note in notes]
         yield from self._imports()
-        marks = {mark.index: mark for mark in marks_of(self._plan)} if self._plan is not None else {}
+        marks = {index: Mark(index, mark.read, mark.write, 0, 0) for index, mark in self._raised.items()}
+        marks |= {mark.index: mark for mark in marks_of(self._plan)} if self._plan is not None else {}
         declared = {index: (read, write) for index, read, write in self._plan.resources()} if self._plan else {}
         yield self._table_block(declared.get(None), marks.get(None))
         for index, label in self._labels.items():

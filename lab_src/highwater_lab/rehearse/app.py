@@ -10,7 +10,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed, wait
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
@@ -151,6 +151,7 @@ class AppRehearsal:
         hazards: The parts of the change that AWS refuses, that destroy something, or whose effect is not known; none if
             the app is not compared.
         unaccepted: The accepted kinds and tables, such as `removed=Shop/Orders`, that fit no hazard.
+        left_over: The files of traffic, and the tables in them, that fit no table of the app.
     """
 
     tables: tuple[TableRehearsal, ...]
@@ -163,6 +164,7 @@ class AppRehearsal:
     unread: tuple[UnreadChange, ...] = ()
     hazards: tuple[Hazard, ...] = ()
     unaccepted: tuple[str, ...] = ()
+    left_over: tuple[str, ...] = ()
 
     def changed(self) -> tuple[TableRehearsal, ...]:
         """Return the known tables whose declaration differs, the greatest difference of the cost first.
@@ -366,6 +368,7 @@ def rehearse_app(
     conditions: Conditions = Conditions(),  # noqa: B008 - a value
     cheapest_within: float | None = None,
     accepted: Sequence[str] = (),
+    left_over: tuple[str, ...] = (),
     processes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> AppRehearsal:
@@ -380,11 +383,13 @@ def rehearse_app(
         cheapest_within: The highest percentage of throttled units of the cheapest plan that is searched for; by
             default none is. A search simulates tens of plans.
         accepted: The hazards that are meant, each by its kind and table: `removed=Prod/Shop/Orders`.
+        left_over: As in `AppRehearsal`.
         processes: How many processes simulate at once, 1 or more; by default one for each processor.
         progress: Called with the number of tables done and their total.
 
     Raises:
-        PriceError: The prices cannot be read, or the file has none of a region.
+        PriceError: The prices cannot be read, or the file has none of the conditions' own region. A table of another
+            region without prices counts as unknown.
     """
     old_tables = () if before is None else before.tables
     unread = () if before is None else unread_changes(before, after)
@@ -417,7 +422,8 @@ def rehearse_app(
         assert table is not None  # noqa: S101 - a table is in one of the apps
         traffic = traffic_of(table)
         setups = (listed.setup_before, listed.setup_after)
-        problem = does_not_fit(table, traffic, [setup for setup in setups if setup is not None])
+        declared = [setup for setup in setups if setup is not None]
+        problem = does_not_fit(table, traffic, declared) or conditions.why_unpriced(declared)
         if traffic is None or problem:
             tables[key] = replace(listed, unknown=problem)
             continue
@@ -436,37 +442,56 @@ def rehearse_app(
         traffic=_span(spans),
         prices="; ".join(sorted({each.prices.name for each in known})),
         commitments=conditions.commitments,
-        fixed=_fixed(after.fixed, after.fixed if before is None else before.fixed, prices_of(None)),
+        fixed=_fixed(
+            after.fixed,
+            after.fixed if before is None else before.fixed,
+            # alarms and functions cost the same in all regions of the file
+            lambda: known[0].prices if known else prices_of(None),
+        ),
         remarks=tuple(
             each for each in after.remarks if each.kind is not RemarkKind.TWO_TARGETS or not twice & set(each.tables)
         ),
         unread=unread,
         hazards=hazards,
         unaccepted=unaccepted,
+        left_over=left_over,
     )
 
 
+_COMPARED: Final = (RemarkKind.NOT_READ, RemarkKind.VOUCHED, RemarkKind.ON_DEMAND)
+
+
 def unread_changes(before: ListedApp, after: ListedApp) -> tuple[UnreadChange, ...]:
-    """Return what is not read and differs between two apps, in the order of the new one."""
+    """Return what is not read and differs between two apps, in the order of the new one.
+
+    What a person vouches for in the new app, and what is there beside tables on demand alone, changes nothing.
+    """
     old, new = (
-        {remark.key: remark for remark in app.remarks if remark.kind is RemarkKind.NOT_READ} for app in (before, after)
+        {remark.key: remark for remark in (*app.remarks, *app.beside_on_demand) if remark.kind in _COMPARED}
+        for app in (before, after)
     )
     changes = []
     for key in dict.fromkeys((*new, *old)):
         one, other = old.get(key), new.get(key)
-        if one is None and other is not None:
-            changes.append(UnreadChange(other, TableChange.ADDED))
-        elif other is None and one is not None:
-            changes.append(UnreadChange(one, TableChange.REMOVED))
-        elif one is not None and other is not None and one.content != other.content:
+        present = other or one
+        if present is None or present.kind is not RemarkKind.NOT_READ:
+            continue
+        if one is None:
+            changes.append(UnreadChange(present, TableChange.ADDED))
+        elif other is None:
+            changes.append(UnreadChange(present, TableChange.REMOVED))
+        elif one.content != other.content:
             tables = tuple(dict.fromkeys((*one.tables, *other.tables))) if one.tables and other.tables else ()
             changes.append(UnreadChange(replace(other, tables=tables), TableChange.CHANGED))
     return tuple(changes)
 
 
 def _fixed(
-    after: Mapping[tuple[str, str], int], before: Mapping[tuple[str, str], int], prices: Prices
+    after: Mapping[tuple[str, str], int], before: Mapping[tuple[str, str], int], prices_of: Callable[[], Prices]
 ) -> tuple[FixedCost, ...]:
+    if not after and not before:
+        return ()
+    prices = prices_of()
     usd = {"alarm": prices.alarm_month, "scaler": sum(scaler_items(prices).values())}
     return tuple(
         FixedCost(stage=stage, what=what, before=before.get(key, 0), after=after.get(key, 0), usd=usd[what])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from highwater_lab.recommend import Candidate, Recommendation, recommend
-from highwater_lab.recommend.search import without_windows
+from highwater_lab.recommend import Candidate, Recommendation, Rule, recommend
+from highwater_lab.recommend.trials import without_windows
 from highwater_lab.rehearse.app import does_not_fit, run_all
 from highwater_lab.rehearse.rehearsal import Conditions, assumptions
 from highwater_lab.services.commitments import CommitmentAdvice, HourlyUsage, advise
@@ -56,29 +56,47 @@ class PlanSum:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """The sums of an app's known tables: as they are declared, as they are advised, and on demand."""
+    """The sums of an app's known tables.
+
+    Attributes:
+        now: As they are declared.
+        advised: As they are advised.
+        on_demand: On demand; tables of which the traffic lacks a dimension are left out.
+        saved_usd: The USD a month that the changes which save something save.
+        added_usd: The USD a month that the others add.
+        left_out: The number of tables left out of the sum on demand.
+    """
 
     now: PlanSum
     advised: PlanSum
     on_demand: PlanSum
+    saved_usd: float
+    added_usd: float
+    left_out: int
 
 
-def sum_plans(tables: Sequence[TablePlan], limit_percent: float, least_gain: float) -> Sums:
-    """Return the sums of the tables that are known; the other arguments are those of `Recommendation.advised`."""
+def sum_plans(tables: Sequence[TablePlan], rule: Rule) -> Sums:
+    """Return the sums of the tables that are known."""
     known = [each.found for each in tables if each.found is not None]
+    gains = [
+        each.declared.cost_per_month - each.advised(rule).cost_per_month for each in known if each.declared is not None
+    ]
     return Sums(
         _sum((each, each.declared) for each in known),
-        _sum((each, each.advised(limit_percent, least_gain)) for each in known),
-        _sum((each, each.on_demand) for each in known),
+        _sum((each, each.advised(rule)) for each in known),
+        _sum((each, each.on_demand) for each in known if not each.unknown),
+        sum(gain for gain in gains if gain > 0),
+        -sum(gain for gain in gains if gain < 0),
+        sum(bool(each.unknown) for each in known),
     )
 
 
-def advise_commitments(tables: Iterable[TablePlan], goals: PlanGoals, least_gain: float) -> CommitmentAdvice:
+def advise_commitments(tables: Iterable[TablePlan], goals: PlanGoals) -> CommitmentAdvice:
     """Return which commitments are worth it for the advised plans of the tables that are known, all together."""
     prices_of = goals.conditions.prices
     usages = []
     for table in tables:
-        advised = None if table.found is None else table.found.advised(goals.max_throttled_percent, least_gain)
+        advised = None if table.found is None else table.found.advised(goals.rule)
         if advised is not None and advised.hours is not None and table.setup is not None:
             prices = prices_of(table.setup.region)
             usage = HourlyUsage.of_capacity(
@@ -88,7 +106,7 @@ def advise_commitments(tables: Iterable[TablePlan], goals: PlanGoals, least_gain
                 replicas=billed_replicas(table.setup, prices),
             )
             usages.append(usage)
-    return advise(usages, prices_of, goals.conditions.commitments, least_gain=least_gain)
+    return advise(usages, prices_of, goals.conditions.commitments, least_gain=goals.rule.least_gain_usd)
 
 
 def _sum(chosen: Iterator[tuple[Recommendation, Candidate | None]]) -> PlanSum:
@@ -106,13 +124,13 @@ class PlanGoals:
     """What the plans of an app have to keep.
 
     Attributes:
-        max_throttled_percent: The percentage of requested units that may be throttled.
+        rule: The rule by which a plan is advised, with the limit of throttled units.
         timezone: The IANA time zone in which surges recur, and of the windows.
         conditions: The delays of AWS, and the prices. Reserved capacity is left out, as the tables share it.
         table_quota_units: The account's quota of units per table, which no ceiling exceeds; by default a table's own.
     """
 
-    max_throttled_percent: float = 0.01
+    rule: Rule = field(default_factory=Rule)
     timezone: str = "UTC"
     conditions: Conditions = field(default_factory=Conditions)
     table_quota_units: int | None = None
@@ -134,7 +152,7 @@ class _Work:
         found = recommend(
             self.traffic,
             table=self.setup,
-            max_throttled_percent=self.goals.max_throttled_percent,
+            max_throttled_percent=self.goals.rule.limit_percent,
             timezone=self.goals.timezone,
             table_quota_units=self.goals.table_quota_units or self.setup.quota_units,
             prices=self.prices,
@@ -163,7 +181,8 @@ def plan_app(
         processes: How many processes simulate at once, 1 or more; by default one for each processor.
 
     Raises:
-        PriceError: The prices cannot be read, or the file has none of a region.
+        PriceError: The prices cannot be read, or the file has none of the goals' own region. A table of another region
+            without prices counts as unknown.
         RecommendError: The time zone or the limit is not valid.
     """
     unknown: list[TablePlan] = []
@@ -185,7 +204,7 @@ def _works(
             unknown.append(replace(plan, unknown=table.problem))
             continue
         traffic = traffic_of(table)
-        problem = does_not_fit(table, traffic, [table.setup])
+        problem = does_not_fit(table, traffic, [table.setup]) or conditions.why_unpriced([table.setup])
         if traffic is None or problem:
             unknown.append(replace(plan, unknown=problem))
             continue

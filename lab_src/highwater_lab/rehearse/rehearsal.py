@@ -6,7 +6,7 @@ HighwaterError
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +18,14 @@ from highwater_lab.policies.catalogue import find_policy, run_policy
 from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
 from highwater_lab.policies.declared import Declared
 from highwater_lab.rehearse.jobs import PlannedBoost, PlannedJob, boosts_of, jobs_of, leases_of
-from highwater_lab.services.prices import DEFAULT_REGION, NO_COMMITMENTS, Commitments, Prices, load_prices
+from highwater_lab.services.prices import (
+    DEFAULT_REGION,
+    NO_COMMITMENTS,
+    Commitments,
+    NoPricesError,
+    Prices,
+    load_prices,
+)
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Buffer, Run, TableSetup
 from highwater_lab.template import find_table, load_templates
@@ -66,6 +73,22 @@ class Conditions:
         return load_prices(chosen, self.prices_file).committed(
             self.commitments, has_config_recorder=self.has_config_recorder
         )
+
+    def why_unpriced(self, setups: Iterable[TableSetup]) -> str:
+        """Return which region of these tables, or of their replicas, has no prices; empty if all have.
+
+        Raises `PriceError` if the prices cannot be read, or the file has none of `price_region`.
+        """
+        if self.price_region is not None:
+            self.prices(None)
+        try:
+            for setup in setups:
+                prices = self.prices(setup.region)
+                for replica in setup.replicas:
+                    prices.in_region(replica.region)
+        except NoPricesError as error:
+            return str(error)
+        return ""
 
     def without_reserved(self) -> Conditions:
         """Return these conditions without reserved capacity."""

@@ -28,6 +28,7 @@ from highwater_lab.report.document import config_document
 from highwater_lab.report.plan import change_lines, mode_text
 from highwater_lab.report.terminal import config_text
 from highwater_lab.template import Remark
+from highwater_lab.traffic.reading import is_traffic_file
 
 # The first line of a stage's document, by which its comment is found again: the name of the app, which action.yml and
 # ci/gitlab.yml fill in, and the stage, as `marked` writes it. A stage in which nothing differs has no comment.
@@ -36,6 +37,8 @@ _UNCHANGED: Final = "<!-- highwater::{stage}: unchanged -->"
 # GitHub answers 422, "Body is too long (maximum is 65536 characters)" (telia-oss/github-pr-resource, issue 259, read
 # 2026-11-28); GitLab takes a million. The rest is for the app's name, and for an address.
 _MOST_CHARACTERS: Final = 65_000
+_MOST_LEFT_OVER: Final = 10
+_MOST_NAMED: Final = 3
 
 
 def usd(amount: float) -> str:
@@ -156,6 +159,40 @@ def remark_lines(app: AppRehearsal, said: Iterable[TableRehearsal] = ()) -> list
     return [*differs, *(f"{each.text}." for each in app.remarks if each.key not in keys)]
 
 
+def _split_notes(tables: Sequence[TableRehearsal]) -> tuple[list[list[str]], list[str]]:
+    """Return for each table the notes that it has alone, and each note that several have once, with these tables.
+
+    Notes on files of traffic are the same if they differ in the file alone.
+    """
+    found: dict[str, list[str]] = {}
+    for table in tables:
+        for key in dict.fromkeys(map(_without_file, table.notes)):
+            found.setdefault(key, []).append(table.name)
+    own = [[note for note in table.notes if len(found[_without_file(note)]) == 1] for table in tables]
+    shared = []
+    for note, names in found.items():
+        if len(names) > 1:
+            more = len(names) - _MOST_NAMED
+            *first, last = names if more <= 0 else [*names[:_MOST_NAMED], f"{more:,} more"]
+            shared.append(f"{', '.join(first)} and {last}: {note}")
+    return own, shared
+
+
+def _without_file(note: str) -> str:
+    """Return a note without the file of traffic at its beginning."""
+    place, _, text = note.partition(": ")
+    return text if text and is_traffic_file(place) else note
+
+
+def left_over_lines(left_over: Sequence[str]) -> list[str]:
+    """Return the traffic that fits no table of the app, as one line without a period; none if all fits."""
+    if not left_over:
+        return []
+    more = len(left_over) - _MOST_LEFT_OVER
+    shown = ", ".join(left_over[:_MOST_LEFT_OVER]) + (f" and {more:,} more" if more > 0 else "")
+    return [f"this traffic fits no table, and is not used: {shown}"]
+
+
 def fixed_sentence(cost: FixedCost, against: str) -> str:
     """Return a fixed cost in words."""
     stage = f"{cost.stage}: " if cost.stage else ""
@@ -175,16 +212,21 @@ def print_app(app: AppRehearsal, console: Console) -> None:
         console.print(f"[{color}]{escape(hazard_sentence(hazard))}[/]", highlight=False, soft_wrap=True)
     console.print(f"[bold]{escape(total_sentence(app))}[/]", highlight=False, soft_wrap=True)
     shown = app.changed()
-    for table in shown:
+    notes, shared = _split_notes(shown)
+    for table, own in zip(shown, notes, strict=True):
         console.print(escape(sentence(table, app.against)), highlight=False, soft_wrap=True)
-        for note in table.notes:
+        for note in own:
             console.print(f"  [yellow]![/] {escape(note)}", highlight=False, soft_wrap=True)
+    for note in shared:
+        console.print(f"[yellow]![/] {escape(note)}", highlight=False, soft_wrap=True)
     for each in app.fixed_changed():
         console.print(escape(fixed_sentence(each, app.against)), highlight=False, soft_wrap=True)
     same = len(app.tables) - len(shown) - len(app.unknown())
     if app.against and same:
         console.print(f"{same} {'is' if same == 1 else 'are'} unchanged.", highlight=False)
-    for line in (*(sentence(table, app.against) for table in app.unknown()), *remark_lines(app, app.unknown())):
+    unknown = (sentence(table, app.against) for table in app.unknown())
+    left_over = (f"{line}." for line in left_over_lines(app.left_over))
+    for line in (*unknown, *remark_lines(app, app.unknown()), *left_over):
         console.print(f"[yellow]![/] {escape(line)}", highlight=False, soft_wrap=True)
     for line in (*accept_lines(app, shlex.quote), sources(app)):
         console.print(f"[dim]{escape(line)}[/]", highlight=False, soft_wrap=True)
@@ -253,6 +295,7 @@ def _markdown_of(app: AppRehearsal, stage: str, passed: Sequence[Passed], kept: 
             "",
         ]
     lines += [f"<sub>{cell(text)}</sub>\n" for text in (*accept_lines(app), f"Simulated: {sources(app)}.")]
+    lines += [f"<sub>{cell(text)}.</sub>\n" for text in left_over_lines(app.left_over)]
     return "\n".join(lines)
 
 
@@ -420,6 +463,7 @@ def app_document(app: AppRehearsal, passed: Sequence[Passed] = ()) -> dict[str, 
             for each in dict.fromkeys((*(change.remark for change in app.unread), *app.remarks))
         ],
         "accepted_without_line": list(app.unaccepted),
+        "traffic_without_table": list(app.left_over),
         "passed": [each.what for each in passed],
     }
 

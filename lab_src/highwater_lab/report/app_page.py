@@ -13,6 +13,7 @@ from highwater_lab.report.app import (
     counted,
     fixed_sentence,
     hazard_sentence,
+    left_over_lines,
     remark_lines,
     sentence,
     sources,
@@ -39,7 +40,7 @@ def write_app_page(app: AppRehearsal, path: Path, passed: Sequence[Passed] = ())
         total=total_sentence(app),
         passed=passed,
         stages=[_stage(stage, app.in_stage(stage)) for stage in app.stages],
-        sources=sources(app),
+        sources="; ".join((sources(app), *left_over_lines(app.left_over))),
     )
     replace_file(path, page)
 

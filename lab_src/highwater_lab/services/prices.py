@@ -21,10 +21,16 @@ from highwater_lab.files import read_file
 DEFAULT_REGION: Final = "us-east-1"
 # An upper limit far above any of these prices; a higher one is an error in the file
 _MOST = 1_000_000
+# in a message
+_MOST_REGIONS: Final = 6
 
 
 class PriceError(HighwaterError, ValueError):
     """The price file cannot be read, or it has no prices for the region."""
+
+
+class NoPricesError(PriceError):
+    """The price file has no prices for the region."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,10 +213,12 @@ class Prices:
     has_config_recorder: bool = False
 
     def in_region(self, region: str) -> Prices:
-        """Return the prices for another region; raises `PriceError` for a region without prices."""
+        """Return the prices for another region; raises `NoPricesError` for a region without prices."""
         if region not in self.regions:
-            known = ", ".join(sorted(self.regions)) or "none"
-            raise PriceError(
+            every = sorted(self.regions)
+            more = len(every) - _MOST_REGIONS
+            known = (", ".join(every[:_MOST_REGIONS]) or "none") + (f" and {more} more" if more > 0 else "")
+            raise NoPricesError(
                 f"{self.source}: has no prices of region {region!r}, only of {known}; make a file that has them with "
                 "highwater prices --fetch, and give it with --prices"
             )

@@ -7,7 +7,7 @@ from highwater_lab.template.listed import ListedTable, tables_called
 from highwater_lab.template.matching import is_moved, match_tables
 from highwater_lab.template.parameters import read_parameters
 from highwater_lab.template.remarks import Remark, RemarkKind
-from highwater_lab.template.selection import ListedApp, find_table, read_app, several_match
+from highwater_lab.template.selection import ListedApp, check_given, find_table, read_app, several_match
 
 __all__ = [
     "Consequence",
@@ -19,6 +19,7 @@ __all__ = [
     "RemarkKind",
     "TemplateError",
     "accept",
+    "check_given",
     "find_table",
     "hazards_of",
     "is_moved",

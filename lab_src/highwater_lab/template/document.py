@@ -24,16 +24,23 @@ _CHARACTERS_OF_VALUE: Final = 64
 _OPEN: Final = -1
 # A template has up to a megabyte (AWS CloudFormation User Guide, "Understand CloudFormation quotas", read 2026-11)
 _MOST_YAML_CHARACTERS: Final = 2**21
+# The section of the tables that a Terraform plan reads and does not make, as resources by address
+DATA: Final = "Data"
 # `terraform show -json` begins with it
 _PLAN: Final = '"format_version"'
 _HEAD_CHARACTERS: Final = 1_000
 _ZIP: Final = b"PK\x03\x04"
 _STAGE_FOLDER: Final = "assembly-"
+# What the Serverless Framework deploys, in the folder that serverless package writes
+DEPLOYED_BY_SERVERLESS: Final = "cloudformation-template-update-stack.json"
 _BLANK: Final = re.compile(r"\s*")
 # The wrapper of the GitHub action setup-terraform wrote the command before Terraform's output, and commands of the
 # workflow behind it (github.com/hashicorp/setup-terraform, wrapper/terraform.js, read 2026-11; later versions do not)
 _WRAPPER: Final = "[command]"
 _WRAPPED: Final = re.compile(r"^(?:\[command\]|::).*$", re.MULTILINE)
+_OBJECT: Final = re.compile(r'^[ \t]*(?=\{\s*")', re.MULTILINE)
+_BROKEN: Final = re.compile(r'[{}\],]|\[\s*[\[{"\d-]')
+_LONGEST_LINE: Final = 60
 
 
 class TemplateError(HighwaterError, ValueError):
@@ -307,7 +314,8 @@ def parse_documents(where: str, text: str, *, is_json: bool) -> list[Document]:
     except TemplateError:
         raise
     except json.JSONDecodeError as error:
-        raise TemplateError(f"{where}, line {error.lineno}: is not valid JSON: {error.msg}") from error
+        odd = _text_around(where, text)
+        raise odd or TemplateError(f"{where}, line {error.lineno}: is not valid JSON: {error.msg}") from error
     except yaml.YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         line = f", line {mark.line + 1}" if mark else ""
@@ -333,7 +341,33 @@ def _parse(where: str, text: str, *, is_json: bool) -> list[Document]:
                 return [_parse_yaml(where, text)]
             except yaml.YAMLError:
                 raise no_json from None
+    # a plan is too long to be tried as YAML
+    if _PLAN in text and (odd := _text_around(where, text)) is not None:
+        raise odd
     return [_parse_yaml(where, text)]
+
+
+def _text_around(where: str, text: str) -> TemplateError | None:
+    """Return the error about text before a JSON object, or behind a plan; `None` if there is none."""
+    begin = _OBJECT.search(text)
+    try:
+        body, end = json.JSONDecoder().raw_decode(text, begin.end()) if begin else ({}, 0)
+    except (ValueError, RecursionError):
+        return None
+    before = text[: begin.end()].strip() if begin else ""
+    odd = before or (text[end:].strip() if "format_version" in body else "")
+    # JSON that is broken is no such text
+    if not odd or _BROKEN.match(odd):
+        return None
+    line = odd.splitlines()[0]
+    shown = line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}..."
+    is_wrapped = any(_WRAPPED.match(each) for each in odd.splitlines())
+    fix = (
+        "the wrapper of setup-terraform wrote it: set terraform_wrapper: false there"
+        if is_wrapped
+        else "write standard output alone to the file, without 2>&1"
+    )
+    return TemplateError(f"{where}: has text {'before' if before else 'behind'} its JSON, {shown!r}; {fix}")
 
 
 def _parse_json(where: str, text: str) -> list[Document]:

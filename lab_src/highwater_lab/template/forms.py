@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from highwater_lab.files import read_file
 from highwater_lab.template.document import (
+    DEPLOYED_BY_SERVERLESS,
     Document,
     NoTemplate,
     Template,
@@ -21,11 +22,10 @@ from highwater_lab.template.document import (
     template_of,
     text_of,
 )
+from highwater_lab.template.intrinsics import OF_SERVERLESS
 from highwater_lab.template.terraform import is_terraform, templates_of
 
-# What the Serverless Framework deploys, in the folder that serverless package writes
-DEPLOYED_BY_SERVERLESS: Final = "cloudformation-template-update-stack.json"
-# what it writes beside that
+# what the Serverless Framework writes beside the template that it deploys
 _STATE_OF_SERVERLESS: Final = "serverless-state.json"
 _ENDINGS: Final = (".json", ".yaml", ".yml", ".template")
 # A file of a folder without any of these words is no template and no plan; YAML of a megabyte takes half a minute
@@ -96,6 +96,11 @@ def _refuse(file: Path, body: Any) -> None:
         raise TemplateError(
             f"{file}: is of the Serverless Framework, which makes another template of it to deploy; run serverless "
             f"package, and give {file.parent / '.serverless' / DEPLOYED_BY_SERVERLESS}"
+        )
+    if not is_terraform(body) and OF_SERVERLESS.search(str(body)):
+        raise TemplateError(
+            f"{file}: is a part of a configuration of the Serverless Framework; run serverless package, and give "
+            f".serverless/{DEPLOYED_BY_SERVERLESS}"
         )
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from highwater_lab.template.document import Template, TemplateError
+from highwater_lab.template.document import DEPLOYED_BY_SERVERLESS, Template, TemplateError
 
 # A reference whose value is known only at deployment
 OPEN: Final = re.compile(r"\$\{([^{}]+)\}")
@@ -48,8 +48,12 @@ def as_text(value: Any) -> str:
 
 
 def placeholder(name: str, argument: Any) -> str:
-    """Return the placeholder for a function that only a deployment can evaluate; equal arguments give equal texts."""
-    return f"${{{name} {re.sub('[{}$]', '', str(argument))}}}"
+    """Return the placeholder for a function that only a deployment can evaluate; equal arguments give equal texts.
+
+    References in its argument stay in it, in angle brackets: `${Fn::FindInMap ['By', '<Stage>', 'Min']}`.
+    """
+    inner = re.sub("[{}$]", "", OPEN.sub(r"<\1>", str(argument)))
+    return f"${{{name} {inner}}}"
 
 
 def parameter_value(kind: str, value: Any) -> Any:
@@ -90,6 +94,17 @@ _MOST_CHARACTERS: Final = 2**25
 _MOST_UNITS: Final = 10_000_000
 _LONGEST_SHOWN: Final = 60
 _NO_VALUE: Final = "AWS::NoValue"
+# AWS CloudFormation Template Reference, "Pseudo parameters reference", read 2026-11
+PSEUDO_PARAMETERS: Final = frozenset(
+    f"AWS::{name}"
+    for name in ("AccountId", "NotificationARNs", "NoValue", "Partition", "Region", "StackId", "StackName", "URLSuffix")
+)
+# A reference in a placeholder, or the placeholder itself; another template's name may stand before it
+_REFERENCE: Final = re.compile(r"[<{](?:[^<>{}:]+:(?!:))?((?:AWS::)?[A-Za-z0-9]+)[>}]")
+# Variables of the Serverless Framework (its guide, "Variables", read 2026-11)
+OF_SERVERLESS: Final = re.compile(
+    r"\$\{(?:self|opt|env|param|sls|file|ssm|cf|s3|aws|git|strToBool)(?:\([^{}]*\))?:(?!:)"
+)
 # Resource types from which a table and its scaling are read, or the beginning of their names
 _SCALED: Final = ("AWS::DynamoDB::", "AWS::Serverless::SimpleTable", "AWS::ApplicationAutoScaling::")
 # Resource types whose Ref returns the table name
@@ -104,6 +119,9 @@ class Elsewhere(Protocol):
 
     def output(self, nested_stack: str, name: str, depth: int) -> Any:
         """Return an output of a nested stack, by the stack's logical id."""
+
+    def is_parameter(self, name: str) -> bool:
+        """Return whether a template declares a parameter of this name."""
 
 
 class Resolver:
@@ -191,7 +209,7 @@ class Resolver:
         if resolved is None:
             return {}
         if not isinstance(resolved, dict):
-            raise self.error(f"{label} is {short(resolved)}; expected an object")
+            raise self.error(f"{label} is {short(self.closed(resolved, label))}; expected an object")
         return {str(key): item for key, item in resolved.items()}
 
     def mappings(self, value: Any, label: str) -> list[dict[str, Any]]:
@@ -200,7 +218,7 @@ class Resolver:
         if resolved is None:
             return []
         if not isinstance(resolved, list):
-            raise self.error(f"{label} is {short(resolved)}; expected a list")
+            raise self.error(f"{label} is {short(self.closed(resolved, label))}; expected a list")
         return [self.mapping(item, f"{label}[{number}]") for number, item in enumerate(resolved)]
 
     def _resolve_noting(self, value: Any, label: str) -> Any:
@@ -234,9 +252,7 @@ class Resolver:
 
     def number(self, value: Any, label: str) -> float:
         """Return *value* as a number; raises `TemplateError`, naming *label*, if it is not a number."""
-        resolved = self.resolve(value)
-        if isinstance(resolved, str) and (missing := OPEN.search(resolved)):
-            raise self.error(f"{label} is {resolved!r}, {self.advice(missing[1])}")
+        resolved = self.closed(value, label)
         try:
             number = float(resolved) if not isinstance(resolved, bool) else float("nan")
         except (TypeError, ValueError, OverflowError):
@@ -245,17 +261,38 @@ class Resolver:
             raise self.error(f"{label} is {short(resolved)}; expected a number")
         return number
 
-    def advice(self, name: str) -> str:
-        """Return the remedy for a reference of that name that is known only at deployment."""
-        if name in self._declared:
-            fix = f"give it with --parameter {name}=VALUE"
-            missing = sorted(self._missing_parameters() | {name})
-            if len(missing) > 1:
-                fix = (
-                    "give all that the tables refer to with --parameter NAME=VALUE, or in a file with --parameters: "
-                    + ", ".join(missing)
-                )
-            return f"a parameter whose value is {self.word('known only at deployment')}; {fix}"
+    def closed(self, value: Any, label: str) -> Any:
+        """Return the value evaluated; raises `TemplateError`, naming *label*, if only a deployment knows the text."""
+        resolved = self.resolve(value)
+        if isinstance(resolved, str) and OPEN.search(resolved):
+            raise self.error(f"{label} is {resolved!r}, {self._advice(resolved)}")
+        return resolved
+
+    def missing(self, text: str) -> list[str]:
+        """Return the parameters that a text which only a deployment knows refers to, also below functions.
+
+        They are those of any template, and pseudo parameters such as `AWS::Region`.
+        """
+        if self._template.is_plan:
+            return []
+        return [name for name in references_of(text) if self._is_parameter(name)]
+
+    def _is_parameter(self, name: str) -> bool:
+        is_elsewhere = self._elsewhere is not None and self._elsewhere.is_parameter(name)
+        return name in self._declared or name in PSEUDO_PARAMETERS or is_elsewhere
+
+    def _advice(self, text: str) -> str:
+        """Return the remedy for a text with a reference that is known only at deployment."""
+        missing = self.missing(text)
+        if missing:
+            what = "a parameter" if text == f"${{{missing[0]}}}" else "which depends on a parameter"
+            names = sorted(self._missing_parameters() | set(missing))
+            return f"{what} whose value is known only at deployment; {how_to_give(names)}"
+        if OF_SERVERLESS.search(text):
+            return (
+                "a variable of the Serverless Framework; run serverless package, and give "
+                f".serverless/{DEPLOYED_BY_SERVERLESS}"
+            )
         return (
             f"whose value is {self.word('known only at deployment')}; "
             f"{self.word('write the number itself, or use a parameter with a default')}"
@@ -389,15 +426,14 @@ class Resolver:
         A value that is known only at deployment counts as different, and a note says so. Raises `TemplateError` for a
         parameter without a value.
         """
-        for side in (left, right):
-            missing = OPEN.search(str(side))
-            if missing and missing[1] in self._declared:
-                raise self.error(f"a condition compares {str(side)!r}, {self.advice(missing[1])}")
-            if missing and as_text(left) != as_text(right):
+        for side in map(str, (left, right)):
+            missing = self.missing(side)
+            if not PSEUDO_PARAMETERS.issuperset(missing):
+                raise self.error(f"a condition compares {side!r}, {self._advice(side)}")
+            if OPEN.search(side) and as_text(left) != as_text(right):
                 note = (
-                    f"a condition compares {str(side)!r}, whose value is {self.word('known only at deployment')}; "
-                    "the rehearsal "
-                    "assumes that the two values differ"
+                    f"a condition compares {side!r}, whose value is {self.word('known only at deployment')}; "
+                    f"the rehearsal assumes that the two values differ{f'; {how_to_give(missing)}' if missing else ''}"
                 )
                 if note not in self.notes:
                     self.notes.append(note)
@@ -427,6 +463,21 @@ class Resolver:
             return as_text(self.resolve({"Fn::GetAtt": name} if "." in name else {"Ref": name}, depth + 1))
 
         return _DYNAMIC.sub(r"${\1}", _VARIABLE.sub(value, text))
+
+
+def references_of(text: str) -> list[str]:
+    """Return the names that a text which only a deployment knows refers to, also below functions."""
+    return list(dict.fromkeys(_REFERENCE.findall(text)))
+
+
+def how_to_give(parameters: list[str]) -> str:
+    """Return the options that give parameters their values, for the end of a message."""
+    if len(parameters) == 1:
+        return f"give it with --parameter {parameters[0]}=VALUE"
+    return (
+        "give all that the tables refer to with --parameter NAME=VALUE, or in a file with --parameters: "
+        + ", ".join(parameters)
+    )
 
 
 def _is_without_value(parameter: Any) -> bool:

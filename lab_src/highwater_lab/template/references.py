@@ -74,7 +74,12 @@ class Found:
 
 
 class Configuration:
-    """The resources of a plan or state, and the expressions of its configuration."""
+    """The resources of a plan or state, and the expressions of its configuration.
+
+    Attributes:
+        resources: The managed resources.
+        data: The data sources whose attributes are known.
+    """
 
     def __init__(self, where: str, body: Mapping[str, Any], values: Any, what: str) -> None:
         """Read *values*, which are the member *what* of a plan or state; *body* has the configuration, if any.
@@ -90,12 +95,15 @@ class Configuration:
         self.resources = [each for each in self._read(values, what) if "forget" not in actions.get(each.address, ())]
         # those of a plan with -target, or of -refresh-only, lack resources that nothing is planned for
         planned = {each.address for each in self.resources}
-        prior = as_object(body.get("prior_state")).get("values")
+        prior = as_object(as_object(body.get("prior_state")).get("values"))
         self.resources += [
             each
             for each in self._read(prior, "prior_state.values")
             if each.address not in planned and each.address not in actions
         ]
+        # what was read of the account before the plan was made is in the state before it
+        read = [*_data_of(as_object(values).get("root_module")), *_data_of(prior.get("root_module"))]
+        self.data = list({each.address: each for each in read}.values())
         self._named: dict[tuple[str, str, str], list[Resource]] = {}
         for resource in self.resources:
             self._named.setdefault((resource.module, resource.kind, resource.name), []).append(resource)
@@ -255,6 +263,18 @@ class Configuration:
                 f"{self._where}: {what} is {short(value)}; expected {expected}, as terraform show -json has"
             )
         return value
+
+
+def _data_of(module: Any, depth: int = 0) -> Iterator[Resource]:
+    """Yield the data sources of a module and of the modules in it."""
+    content = as_object(module)
+    listed, children = (content.get(each) for each in ("resources", "child_modules"))
+    for each in map(as_object, listed if isinstance(listed, list) else ()):
+        if each.get("mode") == "data" and isinstance(each.get("values"), dict):
+            address, kind, name = (str(each.get(member)) for member in ("address", "type", "name"))
+            yield Resource(address, str(content.get("address") or ""), kind, name, None, each["values"])
+    for child in children if isinstance(children, list) and depth < _DEEPEST else ():
+        yield from _data_of(child, depth + 1)
 
 
 def as_object(value: Any) -> dict[str, Any]:

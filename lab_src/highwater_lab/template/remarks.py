@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 from highwater_lab.template.document import Template, TemplateError
-from highwater_lab.template.intrinsics import TABLE_TYPES
+from highwater_lab.template.intrinsics import TABLE_TYPES, as_text
 from highwater_lab.template.parts import Part, Parts, Scope, identity, may_exist
 from highwater_lab.template.scaling import why_not_tracked
 from highwater_lab.template.stacks import Stack, Stacks
@@ -23,6 +23,9 @@ class RemarkKind(StrEnum):
     NOT_READ = "not read"
     CONTRADICTION = "contradiction"
     TWO_TARGETS = "two-targets"
+    # a resource of the catalogue that scales nothing, as a person says, or because its tables are on demand
+    VOUCHED = "vouched"
+    ON_DEMAND = "on demand"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,7 @@ class Remark:
         tables: The tables that it names, as reports name them; none if it may be about any table of its stack.
         content: What is declared there, as text, to be compared.
         may_change: Whether it may change any table of its stack, and not only make others.
+        scales: The logical id or address of a resource that may scale its tables; empty for another.
     """
 
     kind: RemarkKind
@@ -48,6 +52,7 @@ class Remark:
     tables: tuple[str, ...] = ()
     content: str = ""
     may_change: bool = False
+    scales: str = ""
 
     @property
     def text(self) -> str:
@@ -66,19 +71,24 @@ class Remark:
 
 # the name of each table in reports, by scope and identity
 Labels: TypeAlias = Mapping[tuple[Scope, str], str]
+# in the metadata of a resource, with the value false: it does not scale
+_SCALES: Final = "highwater:scales"
 _SCALING: Final = ("AWS::ApplicationAutoScaling::ScalableTarget", "AWS::ApplicationAutoScaling::ScalingPolicy")
 _TRANSFORMS: Final = re.compile(
     r"AWS::(?:Serverless-.*|LanguageExtensions|CodeDeployBlueGreen|CodeStar|SecretsManager-.*|ServiceCatalog)"
 )
 
 
-def remarks_of(stacks: Stacks, parts: Parts, labels: Labels) -> tuple[Remark, ...]:
+def remarks_of(
+    stacks: Stacks, parts: Parts, labels: Labels, *, on_demand: Collection[str] = (), no_scaling: Collection[str] = ()
+) -> tuple[Remark, ...]:
     """Return what all templates declare that is not read, then what contradicts itself; each in a remark.
 
-    *labels* has the names of tables in reports, by scope and identity.
+    *labels* has the names of tables in reports, by scope and identity, *on_demand* the names of those that are billed
+    by request, and *no_scaling* the logical ids or addresses of resources that do not scale, as the user says.
     """
     found = [
-        *(remark for stack in stacks.all for remark in _not_read_of(stack, parts, labels)),
+        *(remark for stack in stacks.all for remark in _not_read_of(stack, parts, labels, on_demand, no_scaling)),
         *(remark for stack in stacks.all for remark in _transforms_of(stack, labels)),
         *_policies(parts, labels),
         *_contradictions(stacks, parts, labels),
@@ -86,7 +96,19 @@ def remarks_of(stacks: Stacks, parts: Parts, labels: Labels) -> tuple[Remark, ..
     return tuple(dict.fromkeys(found))
 
 
-def _not_read_of(stack: Stack, parts: Parts, labels: Labels) -> Iterator[Remark]:
+def scaling_resources(templates: Iterable[Template]) -> set[str]:
+    """Return the logical ids or addresses of all resources that are not read and may scale tables."""
+    return {
+        logical_id
+        for template in templates
+        for logical_id in template.section("Resources")
+        if (row := find_unread(str(template.resource(logical_id).get("Type")))) is not None and row.may_scale
+    }
+
+
+def _not_read_of(
+    stack: Stack, parts: Parts, labels: Labels, on_demand: Collection[str], no_scaling: Collection[str]
+) -> Iterator[Remark]:
     """Yield a remark for each resource of the catalogue, and for each line that the stack's reader left behind."""
     names = dict(_names_of(stack, parts, labels))
     for logical_id, resource in stack.template.section("Resources").items():
@@ -100,10 +122,29 @@ def _not_read_of(stack: Stack, parts: Parts, labels: Labels) -> Iterator[Remark]
         named = tuple(dict.fromkeys(table for name, table in names.items() if name.search(content)))
         if row.only_if_named and not named:
             continue
-        what = row.what.format(tables=", ".join(named) or "tables")
-        yield _remark(stack, _where(stack, logical_id), what, content, () if row.makes_tables else named)
+        # what is deployed beside a table on demand has no capacity to change
+        scaled = tuple(table for table in named if not (row.only_if_named and table in on_demand))
+        what = row.what.format(tables=", ".join(scaled or named) or "tables")
+        remark = _remark(stack, _where(stack, logical_id), what, content, () if row.makes_tables else scaled or named)
+        if row.may_scale and (voucher := _voucher(resource, logical_id, no_scaling)):
+            tables = f", and names {', '.join(named)}" if named else ""
+            what = f"is not read{tables}; {voucher} says that it does not scale"
+            yield replace(remark, kind=RemarkKind.VOUCHED, what=what)
+        elif named and not scaled:
+            yield replace(remark, kind=RemarkKind.ON_DEMAND)
+        else:
+            yield replace(remark, scales=logical_id if row.may_scale else "")
     for left in stack.left_out:
         yield _remark(stack, left.where, left.what, left.content, ())
+
+
+def _voucher(resource: Mapping[str, Any], logical_id: str, no_scaling: Collection[str]) -> str:
+    """Return who says that a resource does not scale: the option, or its metadata; empty if neither does."""
+    if logical_id in no_scaling:
+        return f"--no-scaling {logical_id}"
+    metadata = resource.get("Metadata")
+    declared = metadata.get(_SCALES) if isinstance(metadata, dict) else None
+    return f"its metadata {_SCALES}" if as_text(declared) == "false" else ""
 
 
 def _transforms_of(stack: Stack, labels: Labels) -> Iterator[Remark]:

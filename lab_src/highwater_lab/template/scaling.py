@@ -102,7 +102,11 @@ def why_not_tracked(resolver: Resolver, logical_id: str, properties: dict[str, A
     metric = resolver.mapping(
         tracking.get("PredefinedMetricSpecification"), f"{where} {resolver.word('PredefinedMetricSpecification')}"
     )
-    kind, wanted = metric.get("PredefinedMetricType"), f"DynamoDB{dimension.title()}CapacityUtilization"
+    type_label = f"{where} {resolver.word('PredefinedMetricType')}"
+    kind, wanted = (
+        resolver.closed(metric.get("PredefinedMetricType"), type_label),
+        f"DynamoDB{dimension.title()}CapacityUtilization",
+    )
     if kind is None or kind == wanted:
         return ""
     return (
@@ -124,7 +128,9 @@ def read_tracking(resolver: Resolver, configuration: dict[str, Any], where: str,
         notes.append(f"{where}: {resolver.word('TargetValue')} {value:g} is rehearsed as {percent}")
     if not 20 <= value <= 90:
         raise resolver.error(f"{where}: {resolver.word('TargetValue')} is {value:g}, allowed: 20 to 90 percent")
-    disable_scale_in = resolver.resolve(configuration.get("DisableScaleIn"))
+    disable_scale_in = resolver.closed(
+        configuration.get("DisableScaleIn"), f"{where} {resolver.word('DisableScaleIn')}"
+    )
     return TargetTracking(
         target_percent=percent,
         scale_in_cooldown=resolver.units(
@@ -142,13 +148,17 @@ def read_tracking(resolver: Resolver, configuration: dict[str, Any], where: str,
 def _read_action(resolver: Resolver, target: str, action: dict[str, Any]) -> ScheduledChange:
     name = str(action.get("ScheduledActionName"))
     where = f"{target} scheduled action {name!r}"
-    zone_name = str(action.get("Timezone") or "UTC")
+
+    def text(member: str) -> Any:
+        return resolver.closed(action.get(member), f"{where} {resolver.word(member)}")
+
+    zone_name = str(text("Timezone") or "UTC")
     zone = find_zone(zone_name)
     if zone is None:
         raise resolver.error(
             f"{where} has unknown {resolver.word('Timezone')} {zone_name!r}; use an IANA name such as Europe/Berlin"
         )
-    schedule = str(action.get("Schedule"))
+    schedule = str(text("Schedule"))
     try:
         expression = parse_expression(schedule, zone, _ORIGIN)
     except ValueError:
@@ -161,8 +171,8 @@ def _read_action(resolver: Resolver, target: str, action: dict[str, Any]) -> Sch
         expression=expression,
         min=resolver.units(bounds.get("MinCapacity"), f"{where} {resolver.word('MinCapacity')}"),
         max=resolver.units(bounds.get("MaxCapacity"), f"{where} {resolver.word('MaxCapacity')}"),
-        start=_parse_instant(resolver, where, "StartTime", action.get("StartTime")),
-        end=_parse_instant(resolver, where, "EndTime", action.get("EndTime")),
+        start=_parse_instant(resolver, where, "StartTime", text("StartTime")),
+        end=_parse_instant(resolver, where, "EndTime", text("EndTime")),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import ChainMap, Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -12,12 +12,12 @@ from typing import Final
 from highwater_lab.simulation.setup import TableSetup
 from highwater_lab.template.deployed import Declaration
 from highwater_lab.template.document import Planned, Template, TemplateError
-from highwater_lab.template.intrinsics import TABLE_TYPES
+from highwater_lab.template.intrinsics import PSEUDO_PARAMETERS, TABLE_TYPES
 from highwater_lab.template.listed import ListedTable, tables_called
 from highwater_lab.template.parts import Parts, Scope, fixed_of, may_exist
-from highwater_lab.template.remarks import Remark, remarks_of
+from highwater_lab.template.remarks import Remark, RemarkKind, remarks_of, scaling_resources
 from highwater_lab.template.stacks import Stacks, is_open
-from highwater_lab.template.tables import TemplateTable, read_table, tables_of
+from highwater_lab.template.tables import TemplateTable, is_on_demand, read_table, tables_of
 
 _MOST_NAMES: Final = 6
 _NESTED: Final = ("AWS::CloudFormation::Stack", "AWS::Serverless::Application")
@@ -30,6 +30,7 @@ def find_table(
     likely: str | None = None,
     parameters: Mapping[str, str] | None = None,
     targets: Mapping[str, str] | None = None,
+    no_scaling: Collection[str] = (),
 ) -> TableSetup:
     """Find one table by *name*.
 
@@ -40,17 +41,14 @@ def find_table(
         parameters: Values of template parameters; by default the template's own defaults.
         targets: By the logical id of a scalable target the name of its table, or `TABLE/index/INDEX`, if the templates
             leave that open.
+        no_scaling: The logical ids or addresses of resources that are not read and do not scale.
 
     Raises:
         TemplateError: No table or more than one matches, a resource of the table cannot be read, or it is not known
             whether a target belongs to it.
     """
     stacks, parts, tables = _find(templates, parameters or {}, targets or {})
-    defined = {each for template in templates for each in template.section("Parameters")}
-    # of values from files those that no template has are ignored, as `aws cloudformation deploy` ignores them
-    typed = parameters.maps[0] if isinstance(parameters, ChainMap) else parameters
-    own = [each for each in typed or {} if not each.startswith("AWS::")]
-    _check_names("--parameter", own, defined, "parameter")
+    check_given(templates, parameters or {}, no_scaling)
     _check_names("--target", targets or {}, {part.logical_id for part in parts.targets}, "scalable target")
     if not tables:
         raise TemplateError(_nothing(stacks))
@@ -62,13 +60,29 @@ def find_table(
         setup = read_table(found, parts)
         own = [
             remark.text
-            for remark in remarks_of(stacks, parts, _labels(tables))
-            if label in remark.tables or (not remark.tables and remark.is_of(found.stack.template))
+            for remark in _remarks(stacks, parts, tables, no_scaling)
+            if remark.kind is not RemarkKind.ON_DEMAND
+            and (label in remark.tables or (not remark.tables and remark.is_of(found.stack.template)))
         ]
         return replace(setup, notes=(*own, *setup.notes))
     if not chosen:
         raise TemplateError(f"there is no table {name!r}; the tables are {_listed(tables)}")
     raise several_match(chosen)
+
+
+def check_given(templates: Iterable[Template], parameters: Mapping[str, str], no_scaling: Collection[str]) -> None:
+    """Raise `TemplateError` for a parameter, or a resource of *no_scaling*, that none of the templates has.
+
+    Of the values in files those that no template has are ignored, as `aws cloudformation deploy` ignores them.
+    """
+    templates = list(templates)
+    typed = parameters.maps[0] if isinstance(parameters, ChainMap) else parameters
+    own = [each for each in typed if each not in PSEUDO_PARAMETERS]
+    _check_names("--parameter", own, {each for it in templates for each in it.section("Parameters")}, "parameter")
+    # with the copies that loops make
+    stacks = [stack for each in templates if no_scaling for stack in Stacks([each], parameters).all]
+    known = scaling_resources(stack.template for stack in stacks)
+    _check_names("--no-scaling", no_scaling, known, "resource that may scale a table")
 
 
 def several_match(names: Iterable[str]) -> TemplateError:
@@ -98,6 +112,7 @@ class ListedApp:
         plans: The changes of each Terraform plan, by address.
         stacks: The names of its stacks, as far as an assembly says them; of a nested stack that of the outermost one,
             then the logical ids down to it.
+        beside_on_demand: What is not read beside tables on demand, which it cannot scale, to be compared.
     """
 
     tables: tuple[ListedTable, ...]
@@ -107,6 +122,7 @@ class ListedApp:
     nothing: str = ""
     plans: tuple[Mapping[str, Planned], ...] = ()
     stacks: frozenset[tuple[str, ...]] = frozenset()
+    beside_on_demand: tuple[Remark, ...] = ()
 
     def only(self, tables: Iterable[ListedTable]) -> ListedApp:
         """Return the app with some of its tables alone, and with what was not read of them or names no table.
@@ -115,24 +131,48 @@ class ListedApp:
         """
         chosen = tuple(tables)
         names = {table.name for table in chosen}
-        remarks = tuple(each for each in self.remarks if not each.tables or names & set(each.tables))
-        return ListedApp(tables=chosen, absent=self.absent, remarks=remarks, plans=self.plans, stacks=self.stacks)
+        remarks, beside_on_demand = (
+            tuple(each for each in every if not each.tables or names & set(each.tables))
+            for every in (self.remarks, self.beside_on_demand)
+        )
+        return ListedApp(
+            tables=chosen,
+            absent=self.absent,
+            remarks=remarks,
+            plans=self.plans,
+            stacks=self.stacks,
+            beside_on_demand=beside_on_demand,
+        )
 
 
-def read_app(templates: list[Template], parameters: Mapping[str, str] | None = None) -> ListedApp:
-    """Return what the templates of an app declare."""
+def read_app(
+    templates: list[Template], parameters: Mapping[str, str] | None = None, no_scaling: Collection[str] = ()
+) -> ListedApp:
+    """Return what the templates of an app declare; *no_scaling* as in `find_table`.
+
+    Names of parameters and resources that the templates do not have are ignored; see `check_given`.
+    """
     stacks, parts, tables = _find(templates, parameters or {}, {})
     listed = tuple(_list_table(label, found, parts) for label, found in tables.items() if not _is_own(found))
     absent = {found.name: found for found in tables_of(stacks, parts, are_absent=True)}
+    remarks = _remarks(stacks, parts, tables, no_scaling)
     return ListedApp(
         tables=listed,
         absent=tuple(_list_table(label, found, parts) for label, found in absent.items() if not _is_own(found)),
-        remarks=remarks_of(stacks, parts, _labels(tables)),
+        remarks=tuple(each for each in remarks if each.kind is not RemarkKind.ON_DEMAND),
         fixed=Counter((stack.template.stage, what) for stack in stacks.all for what in fixed_of(stack)),
         nothing="" if listed else _nothing(stacks),
         plans=_plans(templates),
         stacks=frozenset(stack.template.environment.stacks for stack in stacks.all),
+        beside_on_demand=tuple(each for each in remarks if each.kind is RemarkKind.ON_DEMAND),
     )
+
+
+def _remarks(
+    stacks: Stacks, parts: Parts, tables: Mapping[str, TemplateTable], no_scaling: Collection[str]
+) -> tuple[Remark, ...]:
+    on_demand = {label for label, found in tables.items() if is_on_demand(found)}
+    return remarks_of(stacks, parts, _labels(tables), on_demand=on_demand, no_scaling=no_scaling)
 
 
 def _plans(templates: list[Template]) -> tuple[Mapping[str, Planned], ...]:

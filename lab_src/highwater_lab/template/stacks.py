@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections import ChainMap, Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from highwater_lab.template.document import LeftOut, Template, TemplateError
-from highwater_lab.template.intrinsics import OPEN, TABLE_TYPES, Resolver
+from highwater_lab.template.intrinsics import OPEN, PSEUDO_PARAMETERS, TABLE_TYPES, Resolver
 
 _LOOP: Final = "Fn::ForEach::"
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9]")
@@ -29,10 +29,9 @@ class Loops:
         left_out: Each loop that cannot be expanded.
     """
 
-    def __init__(self, resolve: Callable[[Any], Any], error: Callable[[str], TemplateError]) -> None:
-        """Use a template's *resolve*, which evaluates a collection, and *error*, which makes its errors."""
-        self._resolve = resolve
-        self._error = error
+    def __init__(self, resolver: Resolver) -> None:
+        """Use a template's *resolver* to evaluate collections."""
+        self._resolver = resolver
         self._copies_left = _MOST_COPIES
         self._values_left = _MOST_VALUES
         # By identity, as with a YAML alias one object is in many places. Copied objects are kept alive, so that no
@@ -82,7 +81,7 @@ class Loops:
         for item in self._items(key, loop, collection):
             self._copies_left -= 1
             if self._copies_left < 0:
-                raise self._error(f"{key} makes more than {_MOST_COPIES:,} copies; no stack may hold so much")
+                raise self._resolver.error(f"{key} makes more than {_MOST_COPIES:,} copies; no stack may hold so much")
             copy = self._replaced(output, identifier, item)
             self._alive.append(copy)
             yield from self.expand(copy).items()
@@ -93,16 +92,18 @@ class Loops:
 
     def _items(self, key: str, loop: Any, collection: Any) -> list[str]:
         try:
-            items = self._resolve(collection)
+            items = self._resolver.resolve(collection)
         except TemplateError as error:
             self._leave_out(key, loop, str(error))
             return []
-        if isinstance(items, str) and not items.startswith("${"):
+        if isinstance(items, str) and not is_open(items):
             # the default of a parameter of type CommaDelimitedList
             items = [item.strip() for item in items.split(",")]
-        if not isinstance(items, list) or not all(isinstance(item, str | int) for item in items):
-            name = items[2:-1] if isinstance(items, str) else ""
-            advice = f"; give them with --parameter {name}=A,B,C" if name.isalnum() else ""
+        names = self._resolver.missing(str(items))
+        # a parameter without a value is one text, however many it has when it is split
+        is_one_text = isinstance(items, list) and len(items) == 1 and not PSEUDO_PARAMETERS.issuperset(names)
+        if not isinstance(items, list) or not all(isinstance(item, str | int) for item in items) or is_one_text:
+            advice = f"; give them with --parameter {names[0]}=A,B,C" if names else ""
             self._leave_out(key, loop, f"the values that it runs over are known only at deployment{advice}")
             return []
         return [str(item) for item in items]
@@ -111,7 +112,7 @@ class Loops:
         """Return *value* with every reference to the identifier replaced by the item, in `&{x}` without its symbols."""
         self._values_left -= 1
         if self._values_left < 0:
-            raise self._error("is too large once its loops and YAML aliases are expanded")
+            raise self._resolver.error("is too large once its loops and YAML aliases are expanded")
         if isinstance(value, str):
             return value.replace(f"${{{identifier}}}", item).replace(f"&{{{identifier}}}", _NO_NAME.sub("", item))
         if isinstance(value, list):
@@ -146,7 +147,7 @@ class Stack:
     def __init__(self, template: Template, parameters: Mapping[str, Any], stacks: Stacks) -> None:
         """Read *template* as one of *stacks*, with these values of its parameters."""
         plain = Resolver(template, parameters)
-        loops = Loops(plain.resolve, plain.error)
+        loops = Loops(plain)
         try:
             self.template = replace(template, body=loops.expand(template.body))
         except RecursionError as error:
@@ -196,6 +197,10 @@ class Stack:
         if nested is None or not isinstance(output, dict):
             return None
         return _known(nested, output.get("Value"), depth)
+
+    def is_parameter(self, name: str) -> bool:
+        """Return whether a template of the app declares a parameter of this name."""
+        return self._stacks.is_parameter(name)
 
     @property
     def scope(self) -> tuple[str, ...]:
@@ -295,6 +300,10 @@ class Stacks:
         parent, _, given = self._parents.get(nested.template.where, (None, "", {}))
         outer = None if parent is None else self._made.get(parent)
         return None if outer is None or name not in given or name in self._given else (outer, given[name])
+
+    def is_parameter(self, name: str) -> bool:
+        """Return whether a template declares a parameter of this name."""
+        return any(name in template.section("Parameters") for template in self._templates.values())
 
     def nested(self, parent: Stack, logical_id: str) -> Stack | None:
         """Return the stack that a resource of *parent* nests, `None` if its template is not available."""

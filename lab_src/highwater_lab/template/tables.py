@@ -11,8 +11,8 @@ from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRIT
 from highwater.core.scaler.plan import MANAGED_TAG, ScaledPlan, plan_of_tags
 from highwater_lab.simulation.known import KnownTable
 from highwater_lab.simulation.setup import ReplicaSetup, ResourceSetup, TableSetup, TargetSetup
-from highwater_lab.template.document import TemplateError
-from highwater_lab.template.intrinsics import TABLE_TYPES, Resolver
+from highwater_lab.template.document import DATA, TemplateError
+from highwater_lab.template.intrinsics import TABLE_TYPES, Resolver, how_to_give
 from highwater_lab.template.parts import Parts, could_be, identity, may_exist
 from highwater_lab.template.replacements import GLOBAL_TABLE, SIMPLE_TABLE
 from highwater_lab.template.scaling import Key, TemplateScaling, read_tracking
@@ -36,7 +36,7 @@ def as_table(
             f"{logical_id} has {1 + len(others)} replicas: {own} is rehearsed, and all are paid for; "
             f"{names} with the same writes, and with reads at their floors, as their own reads are not known"
         )
-    is_on_demand = resolver.resolve(properties.get("BillingMode")) == "PAY_PER_REQUEST"
+    is_on_demand = is_billed_by_request(resolver, properties, logical_id)
     scaling: dict[Key, TemplateScaling] = {}
     replica_indexes = {
         str(index.get("IndexName")): index
@@ -84,10 +84,11 @@ def _own(replica: dict[str, Any], shared: dict[str, Any], member: str) -> Any:
 
 def other_replicas(resolver: Resolver, properties: dict[str, Any], logical_id: str) -> tuple[ReplicaSetup, ...]:
     """Return the replicas in other regions than the stack's; raises `TemplateError` if one cannot be read."""
-    is_on_demand = resolver.resolve(properties.get("BillingMode")) == "PAY_PER_REQUEST"
+    is_on_demand = is_billed_by_request(resolver, properties, logical_id)
     replicas = []
     for other in _own_and_others(resolver, properties, logical_id)[1]:
-        region = resolver.text(other.get("Region"), f"{logical_id} replica's {resolver.word('Region')}")
+        label = f"{logical_id} replica's {resolver.word('Region')}"
+        region = resolver.text(resolver.closed(other.get("Region"), label), label)
         indexes = resolver.mappings(other.get("GlobalSecondaryIndexes"), f"{logical_id} {region} indexes")
         shared = {
             str(index.get("IndexName")): index
@@ -101,7 +102,7 @@ def other_replicas(resolver: Resolver, properties: dict[str, Any], logical_id: s
             units, target = _read_settings(resolver, settings, "ReadCapacity", where)
             reads += units if target is None else target.min
             targets[None if number == 0 else str(own.get("IndexName"))] = TargetSetup.of_scaling(units, target)
-        is_infrequent_access = resolver.resolve(other.get("TableClass")) == "STANDARD_INFREQUENT_ACCESS"
+        is_infrequent_access = _is_infrequent_access(resolver, other, f"{logical_id} {region}")
         replicas.append(
             ReplicaSetup(
                 region=region, read_units=reads, is_infrequent_access=is_infrequent_access, read_targets=targets
@@ -207,12 +208,17 @@ def read_table(found: TemplateTable, parts: Parts) -> TableSetup:
         resolver.defaults.clear()
     scaling = parts.scaling(scope, found.table)
     marks = parts.marks(scope, found.table)
-    if found.logical_id is None or found.kind is None:
-        table = _only_scaled(found, scaling, marks)
-    else:
+    if found.logical_id is not None and found.kind is not None:
         # raises if its condition cannot be read
         found.stack.exists(found.logical_id)
-        table, scaling = _defined(found, found.logical_id, found.kind, scaling, marks)
+        resource = found.stack.template.resource(found.logical_id)
+        table, scaling = _defined(found, found.logical_id, resource, scaling, marks)
+    elif (data := _data_of(found)) is not None:
+        table, scaling = _defined(found, *data, scaling, marks)
+        not_here = found.stack.resolver.word("not defined in this template")
+        table = replace(table, notes=(f"{found.name} is {not_here}: its capacity is that of {data[0]}", *table.notes))
+    else:
+        table = _only_scaled(found, scaling, marks)
     notes = [*_check_doubled(found, parts), *found.stack.resolver.notes, *found.stack.notes]
     notes += [note for resolver in resolvers for note in _defaults_of(resolver)]
     scaler = parts.scaler(scope, found.table) or _tagged(found, table, notes)
@@ -221,6 +227,12 @@ def read_table(found: TemplateTable, parts: Parts) -> TableSetup:
         _check_open(found, table, scaling, parts)
     table = replace(table, known=_known(found))
     return replace(table, notes=(*table.notes, *notes))
+
+
+def _data_of(found: TemplateTable) -> tuple[str, dict[str, Any]] | None:
+    """Return the address and the resource of a table that a Terraform plan only reads; `None` for another."""
+    data = found.stack.template.section(DATA) if found.stack.template.is_plan else {}
+    return next((each for each in data.items() if each[1]["Properties"].get("TableName") == found.table), None)
 
 
 def _tags(found: TemplateTable) -> dict[str, str]:
@@ -311,10 +323,14 @@ def simple_keys(declared: dict[str, Any]) -> dict[str, Any]:
 
 
 def _defined(
-    found: TemplateTable, logical_id: str, kind: str, scaling: dict[Key, TemplateScaling], marks: _Marks
+    found: TemplateTable,
+    logical_id: str,
+    resource: dict[str, Any],
+    scaling: dict[Key, TemplateScaling],
+    marks: _Marks,
 ) -> tuple[TableSetup, dict[Key, TemplateScaling]]:
     resolver = found.stack.resolver
-    properties = found.stack.template.resource(logical_id).get("Properties")
+    kind, properties = resource.get("Type"), resource.get("Properties")
     properties = properties if isinstance(properties, dict) else {}
     notes: list[str] = []
     replicas: tuple[ReplicaSetup, ...] = ()
@@ -364,16 +380,18 @@ def _check_open(found: TemplateTable, table: TableSetup, scaling: dict[Key, Temp
         if not wanting or part.scope != found.stack.scope or not could_be(part, found.table):
             continue
         what = f"{found.name} has no scalable target for its {part.dimension}s"
+        missing = part.stack.resolver.missing(f"{part.table} {part.index}")
+        given = f"{how_to_give(missing)}, or " if missing else ""
         if is_any:
             raise found.stack.resolver.error(
                 f"{what} of index {wanting[0]}, but {part.where} scales an index that is "
                 f"{found.stack.resolver.word('known only at deployment')} "
-                f"({part.table}); say which index that is with --target {part.logical_id}={found.name}/index/"
+                f"({part.table}); {given}say which index that is with --target {part.logical_id}={found.name}/index/"
                 f"{wanting[0]}, or with another"
             )
         raise found.stack.resolver.error(
             f"{what}, but {part.where} scales a table whose name is "
-            f"{found.stack.resolver.word('known only at deployment')} ({part.table}); say which "
+            f"{found.stack.resolver.word('known only at deployment')} ({part.table}); {given}say which "
             f"table that is with --target {part.logical_id}={found.name}, or with the name of another"
         )
 
@@ -409,7 +427,7 @@ def _table(
         name=logical_id,
         resources=tuple(resources),
         is_on_demand=is_on_demand,
-        is_infrequent_access=resolver.resolve(properties.get("TableClass")) == "STANDARD_INFREQUENT_ACCESS",
+        is_infrequent_access=_is_infrequent_access(resolver, properties, logical_id),
         notes=tuple(notes),
     )
 
@@ -420,14 +438,33 @@ def _with_scaler(table: TableSetup, scaler: ScaledPlan | None) -> TableSetup:
     return replace(table, scaler=scaler)
 
 
+def is_on_demand(found: TemplateTable) -> bool:
+    """Return whether a table is billed by request; `False` where that cannot be read."""
+    if found.logical_id is None:
+        return False
+    properties = found.stack.template.resource(found.logical_id).get("Properties")
+    declared = properties if isinstance(properties, dict) else {}
+    if found.kind == SIMPLE_TABLE and "ProvisionedThroughput" not in declared:
+        return True
+    try:
+        return is_billed_by_request(found.stack.resolver, declared, found.name)
+    except TemplateError:
+        return False
+
+
 def is_billed_by_request(resolver: Resolver, properties: dict[str, Any], where: str) -> bool:
     """Return whether a table's billing mode is on-demand; raises `TemplateError` for an unknown mode."""
-    mode = resolver.resolve(properties.get("BillingMode"))
+    mode = resolver.closed(properties.get("BillingMode"), f"{where} {resolver.word('BillingMode')}")
     if mode not in (None, "PROVISIONED", "PAY_PER_REQUEST"):
         raise resolver.error(
             f"{where} has {resolver.word('BillingMode')} {str(mode)[:60]!r}; expected PROVISIONED or PAY_PER_REQUEST"
         )
     return bool(mode == "PAY_PER_REQUEST")
+
+
+def _is_infrequent_access(resolver: Resolver, properties: dict[str, Any], where: str) -> bool:
+    table_class = resolver.closed(properties.get("TableClass"), f"{where} {resolver.word('TableClass')}")
+    return bool(table_class == "STANDARD_INFREQUENT_ACCESS")
 
 
 def _limit(resolver: Resolver, value: Any, where: str) -> int | None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from highwater.core.names import TargetName
 from highwater_lab.template.blocks import TableKeys, block_of, blocks_of, first_of, given, is_wrong, renamed
 from highwater_lab.template.changes import changes_of
-from highwater_lab.template.document import Dialect, Environment, LeftOut, Template, TemplateError
+from highwater_lab.template.document import DATA, Dialect, Environment, LeftOut, Template, TemplateError
 from highwater_lab.template.references import Configuration, Resource, as_object
 from highwater_lab.template.unread import is_unread
 
@@ -45,6 +45,7 @@ DIALECT: Final = Dialect(
     words={
         **{word: name for names in (_BOUNDS, _TRACKING, _SCHEDULE) for name, word in names.items()},
         "BillingMode": "billing_mode",
+        "TableClass": "table_class",
         "ReadCapacityUnits": "read_capacity",
         "WriteCapacityUnits": "write_capacity",
         "ReadCapacity settings": "read_capacity",
@@ -144,18 +145,25 @@ class _Translation:
             for each in configuration.resources
             if (each.kind in _READ and each.kind != REPLICA) or is_unread(each.kind)
         }
-        known = set(regions.values()) - {None}
+        # tables that the plan scales and does not make
+        self._data = {each.address: each for each in configuration.data if each.kind == TABLE}
+        of_data = {address: configuration.region(each) for address, each in self._data.items()}
+        known = set(regions.values()) - {None} or set(of_data.values()) - {None}
         # a region that nothing says is the only one of the plan, if there is one
         only = next(iter(known)) if len(known) == 1 else None
         self._regions = {address: region or only for address, region in regions.items()}
         self._tables = {each.address: each for each in by_kind.get(TABLE, ())}
         self._indexes = {address: list(self._indexes_of(table)) for address, table in self._tables.items()}
         self._keys = {address: TableKeys.of_table(table.values) for address, table in self._tables.items()}
+        self._regions |= {address: region or only for address, region in of_data.items()}
+        self._indexes |= {address: list(self._indexes_of(each)) for address, each in self._data.items()}
+        self._keys |= {address: TableKeys.of_table(each.values) for address, each in self._data.items()}
         self._add_own_indexes()
         self._replicas = {
             address: [*blocks_of(table.values.get("replica")), *self._own_replicas(table)]
             for address, table in self._tables.items()
         }
+        self._replicas |= {address: blocks_of(each.values.get("replica")) for address, each in self._data.items()}
         found = {each.get("address") for replicas in self._replicas.values() for each in map(as_object, replicas)}
         for resource in by_kind.get(REPLICA, ()):
             if resource.address not in found:
@@ -166,14 +174,18 @@ class _Translation:
 
     def templates(self) -> list[Template]:
         """Return a template for each region, or an empty one."""
-        regions = sorted(set(self._regions.values()) or {None}, key=str)
+        managed = {region for address, region in self._regions.items() if address not in self._data}
+        regions = sorted(managed or {None}, key=str)
         templates = []
         for region in regions:
             where = self._where if len(regions) == 1 else f"{self._where} ({region or 'region not known'})"
             resources = dict(self._resources(region))
+            data = {
+                address: self._table(each) for address, each in self._data.items() if self._regions[address] == region
+            }
             template = Template(
                 where,
-                {"Resources": resources},
+                {"Resources": resources, DATA: data},
                 environment=Environment(region=region),
                 dialect=DIALECT,
                 notes=tuple(self._notes.get(region, ())),

@@ -29,6 +29,11 @@ class Unread:
     only_of: str | None = None
     only_if_named: bool = False
 
+    @property
+    def may_scale(self) -> bool:
+        """Whether it may scale the tables that it names, so that a person can vouch that it does not."""
+        return "{tables}" in self.what
+
 
 # with the names of the tables
 _SCALES: Final = "is not read, and may scale {tables}"

@@ -35,8 +35,11 @@ _WANTED: Final = "ConsumedReadCapacityUnits or ConsumedWriteCapacityUnits"
 _ONLY_SUMS: Final = "only sums tell the units of a period, so ask CloudWatch for the statistic Sum"
 _DIMENSIONS: Final = ("TableName", "GlobalSecondaryIndexName")
 _FRONT: Final = ("id", "statuscode", "messages", "full label", "label")
-# the console names its file for the zone in which it shows times: ...-UTC+2.csv
-_ZONE: Final = re.compile(r"-UTC([+-])(\d{1,2})(?:[_:.]?(\d{2}))?(?: ?\(\d+\))?\.csv", re.IGNORECASE)
+# The console names its file after the graph, the time shown and the zone in which it shows it:
+# carts-2026_11_02_00_00_00-2026_11_03_00_00_00-UTC+2.csv; a browser adds a number where there is such a file
+_ZONE: Final = re.compile(
+    r"(?:-\d{4}(?:_\d{2}){5}){0,2}-UTC(?:([+-])(\d{1,2})(?:[_:.]?(\d{2}))?)?(?: ?\(\d+\))?(?=\.csv|$)", re.IGNORECASE
+)
 _LONGEST_PERIOD: Final = 86_400 * 30
 
 
@@ -88,6 +91,11 @@ def is_console_export(cells: list[str]) -> bool:
     return cells[0].lower() in _FRONT and not is_header(cells)
 
 
+def without_zone(name: str) -> str:
+    """Return the name of a file of CloudWatch's console without the time and the zone at its end."""
+    return _ZONE.sub("", name)
+
+
 def read_console_export(place: DataPlace, text: str) -> dict[str | None, Laid]:
     """Read the CSV of CloudWatch's console: the bins by table, `None` if the file does not name it.
 
@@ -96,7 +104,8 @@ def read_console_export(place: DataPlace, text: str) -> dict[str | None, Laid]:
     """
     zone = _ZONE.search(place.file)
     sign = -1 if zone and zone[1] == "-" else 1
-    offset = timedelta(hours=sign * int(zone[2]), minutes=sign * int(zone[3] or 0)) if zone else timedelta()
+    hours, minutes = (int(zone[2] or 0), int(zone[3] or 0)) if zone else (0, 0)
+    offset = sign * timedelta(hours=hours, minutes=minutes)
     separator, rows = read_rows(place, text)
     numbers = Numbers(place, separator)
     front: dict[str, Row] = {}

@@ -46,7 +46,9 @@ from highwater.core.boosts import Lease, LeaseError
 from highwater.core.names import TargetName
 from highwater.core.units import Dimension
 from highwater.terminal.console import open_console, say, tell
+from highwater.terminal.credentials import how_to_sign_in
 from highwater.terminal.durations import DurationType
+from highwater.terminal.numbers import WholeNumber
 
 _FINDING = 1
 _MALFORMED = 400
@@ -71,7 +73,7 @@ def told_in_a_line() -> Iterator[None]:
             raise click.UsageError(str(refused)) from refused
         _end_with_finding(refused, _AS_ROLE if _LOCAL_ROOT in str(refused) else "")
     except (BoostError, ClientError, BotoCoreError) as failed:
-        _end_with_finding(failed)
+        _end_with_finding(failed, how_to_sign_in(failed))
 
 
 def _end_with_finding(error: Exception, hint: str = "") -> NoReturn:
@@ -264,7 +266,7 @@ def _time(text: str) -> str:
     return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
-_units = click.IntRange(min=1)
+_units = WholeNumber(min=1)
 
 
 @boost.command("run", short_help="Request capacity, and run a command while it is available.")

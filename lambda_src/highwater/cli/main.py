@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 from highwater.terminal.console import hear_interrupts, inert, prepare_streams, say
+from highwater.terminal.credentials import how_to_sign_in
 
 if TYPE_CHECKING:
     import click
@@ -116,7 +117,7 @@ def _run() -> int:
         click.echo(no_arguments.format_message(), err=True)
     except click.ClickException as misuse:
         where = misuse.ctx.command_path if isinstance(misuse, click.UsageError) and misuse.ctx else "highwater"
-        say(f"{where}: {' '.join(misuse.format_message().split())}", err=True)
+        say(f"{where}: {' '.join(misuse.format_message().split())}{how_to_sign_in(misuse)}", err=True)
     except click.Abort:
         return _INTERRUPTED
     except SystemExit as ended:

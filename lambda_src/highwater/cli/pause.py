@@ -13,6 +13,7 @@ from highwater.aws.autoscaling import RegisteredTargets
 from highwater.aws.parameters import read_plans
 from highwater.aws.tables import DescribedTable, TableBusyError, TableNotFoundError, TableRefusedError
 from highwater.cli.options import NO_REGION, account_options, as_json_option
+from highwater.core.errors import did_you_mean
 from highwater.core.names import TargetName, table_of_label, target_label
 from highwater.core.scaler import Mode
 from highwater.terminal.console import say
@@ -120,7 +121,7 @@ def _why_no_target(label: str, region: str | None) -> str:
         )
     return (
         f"table {label!r} has no scalable target in this region; deploy the table first, or give its region with "
-        "--region"
+        f"--region{did_you_mean(label, {plan.label for plan in plans})}"
     )
 
 

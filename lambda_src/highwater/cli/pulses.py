@@ -32,6 +32,7 @@ from highwater.core.scaler.fleet import (
     coverage_percent,
 )
 from highwater.terminal.console import Hanging, open_console, say
+from highwater.terminal.numbers import WholeNumber
 
 _FINDING = 1
 
@@ -144,7 +145,7 @@ def _ago(length: timedelta) -> str:
 @click.argument("table")
 @click.option(
     "--minutes",
-    type=click.IntRange(1, PULSE_MINUTES),
+    type=WholeNumber(1, PULSE_MINUTES),
     default=5,
     show_default=True,
     help="How many of the last minutes to show.",

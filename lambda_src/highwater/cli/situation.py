@@ -29,6 +29,7 @@ from highwater.aws.tags import read_tagged_plans
 from highwater.core import Bounds, Target, timeline
 from highwater.core.boosts import Lease
 from highwater.core.boosts.lease import described_lease
+from highwater.core.errors import did_you_mean
 from highwater.core.names import TargetName, resource_label
 from highwater.core.plan.plan import Mark, TargetKey, TargetWindow, marks_of
 from highwater.core.plan.windows import openings
@@ -358,9 +359,10 @@ def find_plans(table: str | None, region: AwsRegion) -> list[ScaledPlan]:
     for line in scaled_plans.unreadable:
         say(f"highwater: a plan could not be read: {line}", err=True)
     if table is not None and not chosen:
+        names = {name for plan in managed for name in (plan.table, plan.label)}
         raise click.ClickException(
             f"no scaler manages a table {table!r} in this region; list the managed tables with: highwater status, or "
-            "give --region"
+            f"give --region{did_you_mean(table, names)}"
         )
     return sorted(chosen, key=lambda plan: plan.label)
 

@@ -28,6 +28,7 @@ from botocore.exceptions import (
     ClientError,
     ConnectTimeoutError,
     EndpointConnectionError,
+    NoCredentialsError,
     ProxyConnectionError,
 )
 from botocore.httpsession import URLLib3Session
@@ -244,7 +245,8 @@ class CoordinatorClient:
     def _post(self, body: bytes) -> tuple[int, dict[str, Any]]:
         credentials = self._session.get_credentials()
         if credentials is None:
-            raise CoordinatorUnavailableError("there are no AWS credentials to sign the request with")
+            why = "there are no AWS credentials to sign the request with"
+            raise CoordinatorUnavailableError(why) from NoCredentialsError()
         found = _REGION.match(self.url)
         region = found[1] if found else self._session.region_name or "us-east-1"
         headers: Mapping[str, str] = {"content-type": "application/json"}

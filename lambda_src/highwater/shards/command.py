@@ -21,6 +21,7 @@ from highwater.core.units import Dimension
 from highwater.shards.key import shards_needed
 from highwater.shards.key_log import read_key_log
 from highwater.terminal.console import tell
+from highwater.terminal.numbers import WholeNumber
 
 _FINDING: Final = 1
 _COLUMNS: Final = ("timestamp", "key", "units")
@@ -85,7 +86,7 @@ class TraceError(click.ClickException):
 @click.option("--reads", is_flag=True, help="The units are read units; a partition serves 3,000 instead of 1,000.")
 @click.option(
     "--headroom",
-    type=click.IntRange(0, 90),
+    type=WholeNumber(0, 90),
     default=50,
     show_default=True,
     help="Percent of a partition that stays free; at 50, two shards that are in the same partition fit.",
