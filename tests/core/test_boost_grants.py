@@ -44,7 +44,7 @@ def lease(**changed: Any) -> Lease:
     return made.lease(**({"start": NOW, "end": NOW + 30 * MINUTE} | changed))
 
 
-def granted(asked: Lease, others: Iterable[Lease], **more: int) -> Grant:
+def granted(asked: Lease, others: Iterable[Lease], **more: Any) -> Grant:
     """The grant by what the plan asks for from long before the lease until long after."""
     planned = timeline(WRITE, NOW - timedelta(days=1), NOW + timedelta(days=8))
     return grant(asked, planned, others, **more)
@@ -56,23 +56,35 @@ def test_boost_that_fits_is_granted_in_full() -> None:
     assert found.lease == lease()
 
 
-def _left(limit: GrantLimit, what: str, units: str, at: str = "02:00") -> tuple[GrantLimit, str]:
-    return limit, f"{what} units/s at 2027-03-04 {at} UTC leaves {units} units/s"
+def _left(limit: GrantLimit, what: str, units: str, at: str = "02:00", more: str = "") -> tuple[GrantLimit, str]:
+    times = f"; more may be free from 2027-03-{more} UTC" if more else ""
+    ways = "; for more, raise the ceiling or set max_with_boosts=" if limit is GrantLimit.CEILING else ""
+    return limit, f"{what} units/s at 2027-03-04 {at} UTC leaves {units} units/s{times}{ways}"
 
 
 CEILING = "the plan's ceiling of 6,000"
 QUOTA = _left(GrantLimit.QUOTA, "the account's quota of 4,000", "3,000")
-BOTH = [QUOTA, _left(GrantLimit.CEILING, CEILING, "5,000")]
+BOTH = [QUOTA, _left(GrantLimit.CEILING, CEILING, "5,000", more="04 02:20")]
 
 
 @pytest.mark.parametrize(
     ("asked", "more", "units", "limits"),
     [
-        ({"units": 7_000}, {}, 5_960, [_left(GrantLimit.CEILING, CEILING, "5,960")]),
-        ({"units": 5_900, "end": NOW + 90 * MINUTE}, {}, 5_300, [_left(GrantLimit.CEILING, CEILING, "5,300", "03:00")]),
+        ({"units": 7_000}, {}, 5_960, [_left(GrantLimit.CEILING, CEILING, "5,960", more="04 02:20")]),
+        (
+            {"units": 5_900, "end": NOW + 90 * MINUTE},
+            {},
+            5_300,
+            [_left(GrantLimit.CEILING, CEILING, "5,300", "03:00", "04 04:10")],
+        ),
         ({"units": 5_900}, {"demand_units": 1_000, "quota_units": 4_000}, 3_000, BOTH),
-        ({}, {"cap_units": 500}, 400, [_left(GrantLimit.CAP, "the caller's cap of 500", "400")]),
-        ({"units": 7_000, "is_total": True}, {}, 6_000, [_left(GrantLimit.CEILING, CEILING, "6,000")]),
+        ({}, {"cap_units": 500}, 400, [_left(GrantLimit.CAP, "the caller's cap of 500", "400", more="04 02:30")]),
+        (
+            {"units": 7_000, "is_total": True},
+            {},
+            6_000,
+            [_left(GrantLimit.CEILING, CEILING, "6,000", more="04 02:20")],
+        ),
     ],
     ids=["ceiling", "window", "quota", "cap", "total"],
 )
@@ -89,8 +101,34 @@ def test_boost_that_does_not_fit_gets_a_part_and_is_told_why(
 def test_boost_for_which_nothing_is_left_is_refused() -> None:
     found = granted(lease(), [lease(id="b", units=6_000, owner="other")])
     assert (found.units, found.lease) == (0, None)
-    assert [limit for limit, _ in found.limits] == [GrantLimit.CEILING]
-    assert found.limits[0][1].endswith(" leaves 0 units/s")
+    assert found.limits == (_left(GrantLimit.CEILING, CEILING, "0", more="04 02:20"),)
+
+
+AT_ONCE: dict[str, Any] = {}
+AHEAD = {"start": NOW + 300 * MINUTE, "end": NOW + 330 * MINUTE}
+
+
+@pytest.mark.parametrize(
+    ("asked", "demand", "until", "others", "more"),
+    [
+        pytest.param(AT_ONCE, 6_000, 7, [], "04 02:07", id="demand falls"),
+        pytest.param(AT_ONCE, 6_000, 7, [{"units": 6_000}], "04 02:20", id="a boost is live too: the window's ceiling"),
+        pytest.param(AT_ONCE, 0, 7, [{"units": 6_000, "end": NOW + 9 * MINUTE}], "04 02:09", id="a boost ends"),
+        pytest.param(AT_ONCE, 0, 7, [{"units": 6_000, "released": NOW + 3 * MINUTE}], "04 02:03", id="it is released"),
+        pytest.param(AT_ONCE, 5_900, 25, [{"units": 90}], "04 02:20", id="the first of all that may free units"),
+        pytest.param(AHEAD, 6_000, 7, [], "04 02:07", id="booked: by the demand of the time that it is asked"),
+        pytest.param(AHEAD, 6_000, 7, [{"units": 6_000} | AHEAD], "04 07:30", id="booked, and others have booked"),
+        pytest.param(AHEAD, 6_000, None, [], "05 02:20", id="when demand falls is not known"),
+    ],
+)
+def test_refusal_says_from_when_there_may_be_more(
+    asked: dict[str, Any], demand: int, until: int | None, others: list[dict[str, Any]], more: str
+) -> None:
+    boosts = [lease(id=f"other-{number}", **each) for number, each in enumerate(others)]
+    falls = None if until is None else NOW + until * MINUTE
+    found = granted(lease(**asked), boosts, demand_units=demand, demand_until=falls)
+    (ceiling,) = (sentence for limit, sentence in found.limits if limit is GrantLimit.CEILING)
+    assert f"; more may be free from 2027-03-{more} UTC; " in ceiling
 
 
 def test_booked_boosts_count_for_the_time_that_they_are_booked_for() -> None:
@@ -119,18 +157,25 @@ leases = st.builds(
 
 
 @settings(max_examples=examples(300))
-@given(leases, st.lists(leases, max_size=5), st.integers(0, 3_000), st.integers(3_000, 9_500))
+@given(
+    leases,
+    st.lists(leases, max_size=5),
+    st.sampled_from([0, 500, 1_500, 3_000, 6_500]),
+    st.integers(3_000, 9_500),
+    st.none() | st.integers(6_500, 9_000),
+)
 def test_answer_is_true_in_every_minute_and_could_not_have_been_more(
-    asked: Lease, others: list[Lease], demand: int, quota: int
+    asked: Lease, others: list[Lease], demand: int, quota: int, ceiling: int | None
 ) -> None:
-    units = granted(asked, others, demand_units=demand, quota_units=quota).units
+    """Demand never has the room between the plan's ceiling and that for boosts."""
+    units = granted(asked, others, demand_units=demand, quota_units=quota, max_with_boosts=ceiling).units
     rooms = []
     at = asked.start
     while at < asked.end:
         bounds = bounds_at(WRITE, at)
         live = [other for other in others if (other.owner, other.id) != (asked.owner, asked.id)]
-        there = max(bounds.min, demand) + boosts_at(live, asked.key, at).added
-        rooms.append(min(bounds.max, quota) - (0 if asked.is_total else there))
+        there = max(bounds.min, min(demand, bounds.max)) + boosts_at(live, asked.key, at).added
+        rooms.append(min(max(bounds.max, ceiling or 0), quota) - (0 if asked.is_total else there))
         at += MINUTE
     assert units == max(0, min(asked.units, min(rooms)))
 

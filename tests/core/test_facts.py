@@ -18,7 +18,7 @@ TELLS = replace(SILENT, coverage_percent=100, minutes=(41, 43))
 
 
 def facts(observation: Observation, fleet: FleetDemand, mode: Mode = Mode.FLOOR) -> Facts:
-    return Facts(ScalerSettings(mode=mode), state(7), observation, fleet, NOW)
+    return Facts(observation, ScalerSettings(mode=mode), state(7), fleet, NOW)
 
 
 def told(newest_minute: int, *by_minute: int) -> Slots:

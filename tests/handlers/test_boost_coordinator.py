@@ -159,7 +159,7 @@ def test_renewal_gets_no_more_than_the_caller_may_have_and_no_time_that_others_b
     assert world.refusal("renew", SMALL, id="first-one", minutes=60) == (
         409,
         "orders, table write: boost first-one cannot be renewed: the caller's cap of 30 units/s at 2027-03-04 10:45 "
-        "UTC leaves 0 units/s",
+        "UTC leaves 0 units/s; more may be free from 2027-03-04 11:00 UTC",
     )
     assert world.ask("renew", SMALL, id="first-one", minutes=20)["end"] == "2027-03-04T10:40:40+00:00"
 
@@ -184,7 +184,7 @@ def test_request_that_arrives_again_later_is_told_what_was_granted_then(world: W
     (target,) = again["targets"]
     assert (again["outcome"], target["asked"], target["units"]) == ("part", 5_000, 3_988)
     (limit,) = target["limits"]
-    assert limit["sentence"].endswith(" leaves 3,988 units/s")
+    assert " leaves 3,988 units/s; " in limit["sentence"]
 
 
 def test_whoever_lost_its_grant_may_still_give_its_boost_back(world: World) -> None:
@@ -230,7 +230,10 @@ def test_fleet_that_asks_for_help_has_the_scaler_look_at_once() -> None:
 
 def test_what_limits_a_boost_is_in_the_answer(world: World) -> None:
     (target,) = world.ask(write=5_000)["targets"]
-    sentence = "the plan's ceiling of 4,000 units/s at 2027-03-04 10:20 UTC leaves 3,988 units/s"
+    sentence = (
+        "the plan's ceiling of 4,000 units/s at 2027-03-04 10:20 UTC leaves 3,988 units/s; for more, raise the ceiling "
+        "or set max_with_boosts="
+    )
     assert (target["units"], target["limits"]) == (3_988, [{"code": "ceiling", "sentence": sentence}])
     (small,) = world.ask(caller=SMALL, id="small-one", write=31)["targets"]
     assert (small["units"], [limit["code"] for limit in small["limits"]]) == (0, ["ceiling", "cap"])

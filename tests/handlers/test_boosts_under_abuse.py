@@ -172,6 +172,14 @@ _BOOST = '"id":"nightly-2","table":"orders","owner":"x","end":"2027-03-04T12:00:
             "DocumentError('is not JSON (Infinity is not a number of JSON)')",
         ),
         ("boosted", '{"write":"9"}', "TypeError(\"'str' object cannot be interpreted as an integer\")"),
+        ("boosted_at", "2027-03-04T10:00:00", "ValueError(\"'2027-03-04T10:00:00' has no zone\")"),
+        (
+            "alone",
+            '{"write":[9,true,7]}',
+            "TypeError('DemandAlone.__init__() takes 3 positional arguments but 4 were given')",
+        ),
+        ("alone", '{"write":[9,1441]}', "ValueError('a demand of 9 units/s for 1441 minutes')"),
+        ("alone", '{"write":[-9,30]}', "ValueError('a demand of -9 units/s for 30 minutes')"),
     ],
 )
 def test_table_whose_item_of_boosts_makes_no_sense_is_scaled_on(attribute: str, text: str, why: str) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _ARN = "arn:aws:{service}:us-east-1:000000000000:{resource}"
 # CloudWatch has the datapoint of a minute so long after the minute's begin.
-_LATE_SECONDS = 60 + Timing().metric_delay
+LATE_SECONDS = 60 + Timing().metric_delay
 # What one request consumes, for the number of requests.
 REQUEST_UNITS = 98
 
@@ -190,7 +190,7 @@ class Metrics:
     def _metric_data(self, request: Mapping[str, Any]) -> Document:
         _check(self.allowed, "cloudwatch:GetMetricData", "*")
         first = int(request["StartTime"].timestamp()) // 60
-        after = min(int(request["EndTime"].timestamp()), self.account.now - _LATE_SECONDS + 1)
+        after = min(int(request["EndTime"].timestamp()), self.account.now - LATE_SECONDS + 1)
         minutes = range(first, -(-after // 60))
         results = []
         for query in request["MetricDataQueries"]:

@@ -15,6 +15,7 @@ from highwater.calls.attempts import AWAITED, client_config
 from highwater.calls.records import Item, Records, pause_after_lost_write, sort_key_of
 from highwater.core.boosts import Lease
 from highwater.core.boosts.lease import boost_documents, leases_of_document, target_of_text, target_text
+from highwater.core.codec import instant_of_text
 from highwater.core.documents import read_document
 from highwater.core.names import TTL_ATTRIBUTE, leases_parameter
 from highwater.core.plan.plan import TargetKey
@@ -31,6 +32,7 @@ from highwater.core.pulses import (
     pulse_sort_key,
     slots_of_items,
 )
+from highwater.core.scaler.demand import DemandAlone
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -55,6 +57,8 @@ _MOST_BYTES_FOR_FEW: Final = 350_000
 # Of one caller: a third of that, and as many boosts as jobs that may begin in an hour.
 _MOST_BYTES_OF_A_CALLER: Final = 100_000
 _MOST_OF_A_CALLER: Final = 300
+# A tick a minute records the demand of a boosted target. An older record is of a time without ticks.
+_DEMAND_KEPT: Final = timedelta(minutes=2)
 
 
 class LeasesUnavailableError(Exception):
@@ -87,12 +91,22 @@ class TableLeases:
         boosted: The units of each target's floor that are for boosts, as recorded by the turn that set the floor.
         demands: Of these targets, the units that demand and plan account for beside them, as recorded likewise.
         version: The version of the leases, another one after each write; 0 if there were none yet.
+        alone: The demand of targets with a live boost, as recorded likewise.
+        noted_at: The time of that turn; `None` before the first record.
     """
 
     leases: tuple[Lease, ...] = ()
     boosted: Mapping[TargetKey, int] = field(default_factory=dict)
     version: int = 0
     demands: Mapping[TargetKey, int] = field(default_factory=dict)
+    alone: Mapping[TargetKey, DemandAlone] = field(default_factory=dict)
+    noted_at: datetime | None = None
+
+    def demand_alone(self, key: TargetKey, now: datetime) -> DemandAlone | None:
+        """Return the demand of a target that a turn recorded in the last two minutes; `None` without such a record."""
+        if self.noted_at is None or now - self.noted_at > _DEMAND_KEPT:
+            return None
+        return self.alone.get(key)
 
     def recent(self, now: datetime) -> TableLeases:
         """Return them without the leases that ended too long ago to be kept."""
@@ -160,8 +174,8 @@ class LeaseTable:
 
     def _leases_of(self, label: str, item: Item) -> TableLeases:
         try:
-            boosted, demands = (
-                read_document(item[name]["S"]) if name in item else {} for name in ("boosted", "demands")
+            boosted, demands, alone = (
+                read_document(item[name]["S"]) if name in item else {} for name in ("boosted", "demands", "alone")
             )
             listed = read_document(item["leases"]["S"]) if "leases" in item else []
             return TableLeases(
@@ -169,6 +183,8 @@ class LeaseTable:
                 {target_of_text(text): whole(units) for text, units in boosted.items()},
                 int(item["version"]["N"]) if "version" in item else 0,
                 {target_of_text(text): whole(units) for text, units in demands.items()},
+                {target_of_text(text): DemandAlone(*map(whole, found)) for text, found in alone.items()},
+                instant_of_text(item["boosted_at"]["S"]) if "boosted_at" in item else None,
             )
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             message = (
@@ -231,22 +247,32 @@ class LeaseTable:
             self.list_table(label)
 
     def note_boosted(
-        self, label: str, boosted: Mapping[TargetKey, int], demands: Mapping[TargetKey, int], at: datetime
+        self,
+        label: str,
+        boosted: Mapping[TargetKey, int],
+        demands: Mapping[TargetKey, int],
+        alone: Mapping[TargetKey, DemandAlone],
+        at: datetime,
     ) -> None:
-        """Record the units of each floor that are for boosts, and those for demand and plan beside them.
+        """Record `TableLeases.boosted`, `demands` and `alone`, which the turn at the aware instant *at* found.
 
         Nothing is recorded if a later turn than *at* has done so.
         """
-        texts = [
-            json.dumps({target_text(key): each[key] for key in sorted(boosted, key=target_text) if key in each})
-            for each in (boosted, demands)
-        ]
+        recorded: dict[str, Mapping[TargetKey, object]] = {
+            "boosted": boosted,
+            "demands": {key: units for key, units in demands.items() if key in boosted},
+            "alone": {key: (each.units, each.minutes) for key, each in alone.items()},
+        }
+        values = {
+            name: {"S": json.dumps({target_text(key): each[key] for key in sorted(each, key=target_text)})}
+            for name, each in recorded.items()
+        }
         # of two turns, the later one has set the floors
         self._records.update(
             (label, _LEASES),
-            "SET boosted = :boosted, demands = :demands, boosted_at = :at",
+            "SET boosted = :boosted, demands = :demands, alone = :alone, boosted_at = :at",
             "attribute_not_exists(boosted_at) OR boosted_at <= :at",
-            {"boosted": {"S": texts[0]}, "demands": {"S": texts[1]}, "at": {"S": at.astimezone(UTC).isoformat()}},
+            {**values, "at": {"S": at.astimezone(UTC).isoformat()}},
         )
 
     def claim_turn(self, label: str, now: datetime, interval: timedelta) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -179,6 +179,7 @@ def grant(
     *,
     max_with_boosts: int | None = None,
     demand_units: int = 0,
+    demand_until: datetime | None = None,
     quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
     cap_units: int | None = None,
 ) -> Grant:
@@ -190,6 +191,8 @@ def grant(
         others: The other leases of the table, of any owner; booked leases count for the time of their booking.
         max_with_boosts: The plan's ceiling for boosts, if it has one of its own. By default none.
         demand_units: The floor that demand alone asks for now, assumed to stay for the lease. By default 0.
+        demand_until: The aware instant from which demand may ask for less, for the reasons of a refusal. By default
+            that is not known.
         quota_units: The account's quota per table and index.
         cap_units: The most units of all the caller's leases of the target together. By default without a limit.
     """
@@ -197,21 +200,42 @@ def grant(
         lease for lease in others if lease.key == asked.key and (lease.owner, lease.id) != (asked.owner, asked.id)
     ]
     own = [lease for lease in others if lease.owner == asked.owner]
-    rooms: list[tuple[int, GrantLimit, str]] = []
-    for at in _changes(asked, planned, others):
+
+    def rooms(at: datetime, demand: int) -> Iterator[tuple[GrantLimit, int, int]]:
+        """Yield each limit at an instant, with its units and the units that it leaves."""
         bounds = planned[max(bisect_right(planned, at, key=lambda change: change[0]) - 1, 0)][1]
-        there = 0 if asked.is_total else max(bounds.min, demand_units) + boosts_at(others, asked.key, at).added
+        # demand has no part of the room between the plan's ceiling and that for boosts
+        floor = max(bounds.min, min(demand, bounds.max))
+        there = 0 if asked.is_total else floor + boosts_at(others, asked.key, at).added
         ceiling = ceiling_with_boosts(bounds, max_with_boosts)
-        rooms.append((ceiling - there, GrantLimit.CEILING, _sentence("the plan's ceiling", ceiling, at)))
-        rooms.append((quota_units - there, GrantLimit.QUOTA, _sentence("the account's quota", quota_units, at)))
+        yield GrantLimit.CEILING, ceiling, ceiling - there
+        yield GrantLimit.QUOTA, quota_units, quota_units - there
         if cap_units is not None:
             used = boosts_at(own, asked.key, at)
-            left = cap_units - max(used.added, 0 if asked.is_total else used.total)
-            rooms.append((left, GrantLimit.CAP, _sentence("the caller's cap", cap_units, at)))
+            yield GrantLimit.CAP, cap_units, cap_units - max(used.added, 0 if asked.is_total else used.total)
+
+    def more_from(at: datetime, limit: GrantLimit, left: int) -> datetime | None:
+        """Return the first instant at which a limit leaves more than at the instant *at*, if that is known."""
+        ends = {*(lease.ends for lease in others), *(change for change, _ in planned)}
+        later = {end for end in ends if end > at} | ({demand_until} if demand_until else set())
+        for end in sorted(later):
+            # a lease that is booked for later is granted by the demand of now
+            found = rooms(max(at, end), 0 if demand_until and end >= demand_until else demand_units)
+            if any(each is limit and room > left for each, _, room in found):
+                return end
+        return None
+
+    found = (
+        (room, limit, of, at)
+        for at in _changes(asked, planned, others)
+        for limit, of, room in rooms(at, demand_units)
+        if room < asked.units
+    )
     tightest: dict[GrantLimit, tuple[int, str]] = {}
-    for room, limit, sentence in sorted(rooms, key=lambda found: found[0]):
-        if room < asked.units:
-            tightest.setdefault(limit, (max(room, 0), f"{sentence} leaves {max(room, 0):,} units/s"))
+    for room, limit, of, at in sorted(found, key=lambda each: each[0]):
+        if limit not in tightest:
+            left = max(room, 0)
+            tightest[limit] = left, _sentence(limit, of, at, left, more_from(at, limit, left))
     units = min([asked.units, *(room for room, _ in tightest.values())])
     return Grant(asked, units, tuple((limit, sentence) for limit, (_, sentence) in tightest.items()))
 
@@ -223,8 +247,25 @@ def _changes(asked: Lease, planned: Timeline, others: Iterable[Lease]) -> list[d
     return sorted({max(at, asked.start) for at in edges if at < asked.end})
 
 
-def _sentence(what: str, units: int, at: datetime) -> str:
-    return f"{what} of {units:,} units/s at {at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+_NAMES: Final = {
+    GrantLimit.CEILING: "the plan's ceiling",
+    GrantLimit.QUOTA: "the account's quota",
+    GrantLimit.CAP: "the caller's cap",
+}
+
+
+def _sentence(limit: GrantLimit, units: int, at: datetime, left: int, more_at: datetime | None) -> str:
+    """Return why a boost gets no more, and when and how it may get more."""
+    parts = [f"{_NAMES[limit]} of {units:,} units/s at {_minute(at)} leaves {left:,} units/s"]
+    if more_at is not None:
+        parts.append(f"more may be free from {_minute(more_at)}")
+    if limit is GrantLimit.CEILING:
+        parts.append("for more, raise the ceiling or set max_with_boosts=")
+    return "; ".join(parts)
+
+
+def _minute(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 # What the leases of a boost have in common

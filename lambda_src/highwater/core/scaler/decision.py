@@ -10,6 +10,7 @@ from typing import Any
 from highwater.core.names import target_label
 from highwater.core.plan.plan import TargetKey
 from highwater.core.prices import COST_WEIGHT
+from highwater.core.scaler.demand import DemandAlone
 from highwater.core.units import Dimension
 
 
@@ -62,6 +63,8 @@ class Decision:
             nothing of them: once the boosts have ended, the rest is what demand and plan account for.
         lowered_to: In FLOOR mode, the capacity to lower to now, in units per second, in place of waiting for auto
             scaling; `None` to leave it as it is.
+        alone: The part of *granted* that demand requires by itself, while a boost of the target is live; `None`
+            otherwise, and where it is not known.
     """
 
     index: str | None
@@ -74,6 +77,7 @@ class Decision:
     has_hot_key: bool = False
     boosted: int = 0
     lowered_to: int | None = None
+    alone: DemandAlone | None = None
 
     @property
     def key(self) -> TargetKey:

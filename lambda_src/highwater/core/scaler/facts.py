@@ -36,29 +36,14 @@ class Source(Enum):
 
 
 @dataclass(frozen=True)
-class Facts:
-    """All that a stage may look at.
+class History:
+    """The last minutes of a target in CloudWatch.
 
     Attributes:
-        settings: The scaler's mode, and what a throttled unit is worth.
-        state: The target as it stands.
-        seen: What CloudWatch has of its last minutes.
-        fleet: What the fleet's pulses add to that; a fleet that tells nothing asks for nothing.
-        now: The instant in UTC that is decided for.
+        seen: Consumption and throttles by minute.
     """
 
-    settings: ScalerSettings
-    state: TargetState
     seen: Observation
-    fleet: FleetDemand
-    now: datetime
-
-    @cached_property
-    def source(self) -> Source:
-        """What the target is sized from: from pulses where they cover enough of what CloudWatch counts."""
-        if not self.settings.mode.follows_demand:
-            return Source.PLAN
-        return Source.PULSES if self.fleet.coverage_percent else Source.CLOUDWATCH
 
     @cached_property
     def demand(self) -> list[int | None]:
@@ -70,17 +55,41 @@ class Facts:
         """How often consumption jumped in the last eight hours."""
         return self.seen.known_units.count_jumps(JUMP_MINUTES, _JUMP_PERCENT)
 
+    @cached_property
+    def is_throttled(self) -> bool:
+        """Whether requests were throttled in the last half hour: the bucket is emptier than it is believed to be."""
+        return any(self.seen.throttled_units)
+
+
+@dataclass(frozen=True)
+class Facts(History):
+    """All that a stage may look at.
+
+    Attributes:
+        settings: The scaler's mode, and what a throttled unit is worth.
+        state: The target as it stands.
+        fleet: What the fleet's pulses add to the minutes in CloudWatch; a fleet that tells nothing asks for nothing.
+        now: The instant in UTC that is decided for.
+    """
+
+    settings: ScalerSettings
+    state: TargetState
+    fleet: FleetDemand
+    now: datetime
+
+    @cached_property
+    def source(self) -> Source:
+        """What the target is sized from: from pulses where they cover enough of what CloudWatch counts."""
+        if not self.settings.mode.follows_demand:
+            return Source.PLAN
+        return Source.PULSES if self.fleet.coverage_percent else Source.CLOUDWATCH
+
     @property
     def step_units(self) -> int:
         """The most that may be asked for, in units per second; for a table that was idle, what a partition serves."""
         past = self.seen.regret
         highest = max(self.seen.consumed_units.peak(), past.highest_units if past else 0)
         return max(per_second(highest * STEP_TIMES), PARTITION_WRITE_UNITS)
-
-    @cached_property
-    def is_throttled(self) -> bool:
-        """Whether requests were throttled in the last half hour: the bucket is emptier than it is believed to be."""
-        return any(self.seen.throttled_units)
 
     @cached_property
     def missing_data(self) -> str | None:

@@ -14,7 +14,7 @@ most* where that loses most; one that pays nowhere goes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -33,10 +33,11 @@ from highwater.core.scaler.burst import (
     without_spikes,
 )
 from highwater.core.scaler.decision import Decision, Limit, LimitCode
-from highwater.core.scaler.demand import peak
-from highwater.core.scaler.facts import STEP_TIMES, Facts, Source, per_second
+from highwater.core.scaler.demand import DemandAlone, peak
+from highwater.core.scaler.facts import STEP_TIMES, Facts, History, Source, per_second
 from highwater.core.scaler.fleet import FleetDemand, fleet_demand
 from highwater.core.scaler.inputs import MINUTE, Observation, TargetState
+from highwater.core.scaler.minutes import Minutes
 from highwater.core.scaler.settings import FULL_PERCENT, HOLD_MINUTES, LOWERED_FROM_MINUTE, Mode, ScalerSettings
 from highwater.core.tracking import NATIVE_TARGET_PERCENT
 
@@ -114,13 +115,11 @@ def hold_peak(answer: Answer, at: Facts) -> None:
     A spike is left to the burst bucket if it came before and the bucket serves it. What DIRECT mode raises leaves a
     little room.
     """
-    is_frequent = at.jumps > _MOST_JUMPS
-    minutes = at.minutes_that_count(MINUTES_PER_HOUR if is_frequent else HOLD_MINUTES)
-    units, reason = _capacity_for_window(at, minutes)
+    units, reason = _capacity_for_window(at, at.minutes_that_count(_hold_minutes(at)))
     has_room = at.settings.mode is Mode.FLOOR  # target tracking adds it
     if not has_room and units > max(at.state.capacity_units, at.state.current_without_boosts, at.state.baseline):
         units, reason = -(-units * 100 // FULL_PERCENT), f"{reason} at {FULL_PERCENT} %"
-    answer.ask(units, f"{reason}, after {at.jumps} jumps" if is_frequent else reason)
+    answer.ask(units, f"{reason}, after {at.jumps} jumps" if at.jumps > _MOST_JUMPS else reason)
 
 
 def leave_headroom(answer: Answer, at: Facts) -> None:
@@ -130,15 +129,13 @@ def leave_headroom(answer: Answer, at: Facts) -> None:
     az_fn_bursty1.
     """
     percent = at.settings.cautious_percent
-    known = at.seen.known_units
     if 0 < at.jumps <= _MOST_JUMPS:
         units, reason = _capacity_for_window(at, at.minutes_that_count(1), percent)
         newest, _ = _capacity_for_peak(at, 1, percent)
         units = min(units, max(newest, at.state.current_without_boosts))
         answer.ask(units, f"{reason}, headroom after {at.jumps} {'jump' if at.jumps == 1 else 'jumps'}")
-    elif all(units is None for units in known[: 1 - MINUTES_PER_HOUR]):
-        # minutes whose consumption is still to come are no minutes without any; a spike adds little to ten minutes
-        average = highest_average(at.demand[: len(at.demand) - at.seen.pending_minutes][-SPIKE_MINUTES:])
+    elif _is_young(at):
+        average = _newest_average(at)
         reason = f"average of {average:,} units/s at {percent} %, headroom as less than an hour is known"
         answer.ask(-(-average * 100 // percent), reason)
 
@@ -379,11 +376,13 @@ def decide(
     """
     if fleet is None:
         fleet = fleet_demand(seen, capacity_units=state.capacity_units, last_increase=state.last_increase)
-    at = Facts(settings, state, seen, fleet, now.astimezone(UTC))
+    at = Facts(seen, settings, state, fleet, now.astimezone(UTC))
     answer = Answer()
     for stage in STAGES:
         if at.source in stage.sources and settings.mode in stage.modes:
             stage.change(answer, at)
+    has_boost = state.boosts > 0 or state.boosted_total > 0
+    alone = demand_alone(settings, seen) if has_boost and settings.mode.follows_demand else None
     return Decision(
         index=state.index,
         dimension=state.dimension,
@@ -395,7 +394,55 @@ def decide(
         has_hot_key=seen.hot_key_events > 0,
         boosted=answer.boosted,
         lowered_to=answer.lowered_to,
+        # pulses, the bucket and regret may have it served with less
+        alone=None if alone is None else replace(alone, units=min(alone.units, answer.without_boosts)),
     )
+
+
+def demand_alone(settings: ScalerSettings, seen: Observation) -> DemandAlone | None:
+    """Return the capacity that demand requires by itself, as `hold_peak` and `leave_headroom` size it.
+
+    It is for the last 30 minutes that have a datapoint, or 60 where the table jumps often, and for the newest of them
+    with headroom. The scaler may keep more: until minute 58, as the hour is paid, by tolerance, and on missing data.
+    `None` where no minute is known, or throttles are likely and not known.
+    """
+    if seen.is_empty or seen.lacks_throttles:
+        return None
+    at, percent = History(seen), settings.cautious_percent
+    minutes = _minutes_back(seen.known_units, _hold_minutes(at))
+    units, _ = _capacity_for_window(at, minutes)
+    if 0 < at.jumps <= _MOST_JUMPS:
+        units = max(units, _capacity_for_peak(at, 1, percent)[0])
+    elif _is_young(at):
+        units = max(units, -(-_newest_average(at) * 100 // percent))
+    newest_first = at.demand[: -1 - minutes - seen.pending_minutes : -1]
+    since = newest_first.index(max(newest_first, key=lambda each: each or 0)) - seen.pending_minutes
+    return DemandAlone(units, minutes - max(since, 0))
+
+
+def _hold_minutes(at: History) -> int:
+    """Return for how many minutes a peak counts: an hour where the table jumps often."""
+    return MINUTES_PER_HOUR if at.jumps > _MOST_JUMPS else HOLD_MINUTES
+
+
+def _minutes_back(known: Minutes, datapoints: int) -> int:
+    """Return how many of the newest minutes have so many datapoints; all minutes where there are fewer."""
+    for minutes, units in enumerate(reversed(known), 1):
+        datapoints -= units is not None
+        if not datapoints:
+            return minutes
+    return len(known)
+
+
+def _is_young(at: History) -> bool:
+    """Whether less than an hour of the table is known."""
+    return all(units is None for units in at.seen.known_units[: 1 - MINUTES_PER_HOUR])
+
+
+def _newest_average(at: History) -> int:
+    """Return the average demand of the newest ten minutes in units per second, to which a spike adds little."""
+    # minutes whose consumption is still to come are no minutes without any
+    return highest_average(at.demand[: len(at.demand) - at.seen.pending_minutes][-SPIKE_MINUTES:])
 
 
 def _raised_for(fleet: FleetDemand, *, is_refused: bool) -> int:
@@ -403,7 +450,7 @@ def _raised_for(fleet: FleetDemand, *, is_refused: bool) -> int:
     return -(-fleet.rate * (_REFUSED_PERCENT if is_refused else 100) // FULL_PERCENT)
 
 
-def _capacity_for_peak(at: Facts, minutes: int, percent: int) -> tuple[int, str]:
+def _capacity_for_peak(at: History, minutes: int, percent: int) -> tuple[int, str]:
     """Capacity of which the highest demand of the last known *minutes* is *percent*, and the reason in a sentence."""
     # throttles of a minute may be known before its consumption is
     highest = peak(at.demand, minutes + at.seen.pending_minutes)
@@ -412,7 +459,7 @@ def _capacity_for_peak(at: Facts, minutes: int, percent: int) -> tuple[int, str]
     return per_second(highest, percent), reason if percent == 100 else f"{reason} at {percent} %"
 
 
-def _capacity_for_window(at: Facts, minutes: int, percent: int = 100) -> tuple[int, str]:
+def _capacity_for_window(at: History, minutes: int, percent: int = 100) -> tuple[int, str]:
     """Capacity for the last known *minutes*: for their peak, or for what remains where the burst bucket serves it.
 
     The bucket serves a spike that came before and was over soon, if the table has shown so much burst and throttles

@@ -24,7 +24,7 @@ from highwater.core.errors import did_you_mean
 from highwater.core.limits import billed_hours
 from highwater.core.scaler import ScaledPlan
 from highwater.handlers.coordinator import refusals
-from highwater.handlers.coordinator.state import KeptTables, TableState
+from highwater.handlers.coordinator.state import KeptTables, ReadDemand, TableState
 from highwater.handlers.scaler.gather import RunOutcome
 
 Answer = dict[str, Any]
@@ -176,7 +176,7 @@ class Coordinator:
         self, request: BoostRequest, asked: Sequence[Lease], caller: Caller, cap: BoostCap, state: TableState
     ) -> tuple[list[Grant], bool]:
         """Write the leases that can be granted; if the request arrives again, find the earlier ones."""
-        label = request.table
+        label, read_demand = request.table, self._read_demand(state)
         keyed = [(each.key, each) for each in asked]
 
         def granted(found: TableLeases) -> tuple[tuple[list[Grant], bool], list[Lease] | None]:
@@ -185,10 +185,11 @@ class Coordinator:
             if known.of(caller.name, request.id):
                 own = {lease.key: lease for lease in self._own(known, request.id, caller, state)}
                 earlier = [
-                    state.grant_of_known(own[key], known, cap) if key in own else Grant(each, 0) for key, each in keyed
+                    state.grant_of_known(own[key], known, cap, read_demand) if key in own else Grant(each, 0)
+                    for key, each in keyed
                 ]
                 return (earlier, False), None
-            grants = [state.grant(each, known, cap, boost=asked) for each in asked]
+            grants = [state.grant(each, known, cap, read_demand, boost=asked) for each in asked]
             if request.is_all_or_nothing and not all(each.is_whole for each in grants):
                 grants = [Grant(each.asked, 0, each.limits) for each in grants]
             new = [each.lease for each in grants if each.lease is not None]
@@ -215,7 +216,8 @@ class Coordinator:
         def renewed(lease: Lease, known: TableLeases) -> Lease:
             new = lease.renewed(end)
             if new.end > lease.end and state.has_target(lease.key):
-                state.check_room(replace(lease, start=lease.end, end=new.end), known, cap)
+                more = replace(lease, start=lease.end, end=new.end)
+                state.check_room(more, known, cap, self._read_demand(state))
             return new
 
         own = self._change(table, id, caller, state, renewed)
@@ -382,6 +384,9 @@ class Coordinator:
             shown = ", ".join(labels[:_MOST_LABELS]) + (" and others" if len(labels) > _MOST_LABELS else "")
             why = f"no such table here; the coordinator has: {shown or 'none'}{did_you_mean(label, labels)}"
         raise refusals.unknown_table(label, why)
+
+    def _read_demand(self, state: TableState) -> ReadDemand:
+        return lambda key: self.tables.demand(state, self.region_of(state.scaled.region), key)
 
     def _own(self, known: TableLeases, id: str, caller: Caller, state: TableState) -> list[Lease]:
         """Return the caller's leases of one boost that have not ended."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
 
 from highwater.aws.autoscaling import RegisteredTargets, read_failures, read_targets
-from highwater.aws.cloudwatch import read_consumption
+from highwater.aws.cloudwatch import read_consumption, with_past, with_throttles
 from highwater.aws.coordinator_table import TableLeases
 from highwater.aws.parameters import ScaledPlans, read_plans, read_plans_of
 from highwater.aws.region import AwsRegion
@@ -21,13 +21,17 @@ from highwater.aws.tables import (
     describe_table,
 )
 from highwater.core.boosts import BoostCap, Grant, Lease, boosted_floor, boosts_at, grant, index_shares_percent
-from highwater.core.boosts.lease import LONGEST_BOOST, described_lease
+from highwater.core.boosts.lease import LONGEST_BOOST, described_lease, target_text
 from highwater.core.boosts.request import FURTHEST
 from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Target, TargetKey
 from highwater.core.prices import find_prices
 from highwater.core.scaler import Mode, ScaledPlan
+from highwater.core.scaler.attention import THROTTLE_MINUTES, needs_past
+from highwater.core.scaler.demand import DemandAlone
+from highwater.core.scaler.settings import JUMP_MINUTES, LOWERED_FROM_MINUTE
+from highwater.core.scaler.stages import demand_alone
 from highwater.core.schedule.bounds import Bounds, Timeline, bounds_at, timeline
 from highwater.core.units import Dimension, Units
 from highwater.handlers.coordinator import refusals
@@ -39,8 +43,8 @@ T = TypeVar("T")
 _PLANS_SECONDS = 30.0
 # A plan that was read this lately is new enough for a grant too, and a state for a poll.
 _ANEW_SECONDS = 2.0
-# Shares of the last day change little within it.
-_SHARES_SECONDS = 60.0
+# Shares of the last day change little within it, and CloudWatch has another minute of demand after it.
+_METRICS_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -69,7 +73,7 @@ class Cache(Generic[T]):
 
 @dataclass(slots=True)
 class KeptTables:
-    """What a warm function caches of tables: plans, states for polls, and the shares of indexes.
+    """What a warm function caches of tables: plans, states for polls, the shares of indexes, and demand.
 
     Attributes:
         clock: Monotonic clock, in seconds.
@@ -80,11 +84,12 @@ class KeptTables:
     _labels: Cache[tuple[str, ...]] = field(init=False)
     _states: Cache[TableState] = field(init=False)
     _shares: Cache[dict[TargetKey, int] | None] = field(init=False)
+    _demands: Cache[DemandAlone | None] = field(init=False)
 
     def __post_init__(self) -> None:
         """Make the caches."""
         self._plans, self._labels = Cache(self.clock), Cache(self.clock)
-        self._states, self._shares = Cache(self.clock), Cache(self.clock)
+        self._states, self._shares, self._demands = Cache(self.clock), Cache(self.clock), Cache(self.clock)
 
     def plan(self, home: AwsRegion, scaler: str, label: str, *, is_anew: bool) -> ScaledPlans:
         """Return the plan of one table of *scaler*, read again after half a minute, or after two seconds if *is_anew*.
@@ -121,11 +126,19 @@ class KeptTables:
         """Return `TableState.index_shares`, read again after a minute."""
         return self._shares.get(
             state.scaled.label,
-            _SHARES_SECONDS,
+            _METRICS_SECONDS,
             lambda: state.index_shares(region),
             lambda found: found is not None,
         )
 
+    def demand(self, state: TableState, region: AwsRegion, key: TargetKey) -> DemandAlone | None:
+        """Return `TableState.demand_alone`, read again after a minute, also where it was not known."""
+        name = f"{state.scaled.label} {target_text(key)}"
+        return self._demands.get(name, _METRICS_SECONDS, lambda: state.demand_alone(key, region))
+
+
+# Returns the demand of a target as CloudWatch has it, `None` where it is not known.
+ReadDemand = Callable[[TargetKey], DemandAlone | None]
 
 # The time over which the writes of a table and its indexes are compared
 _SHARES_MINUTES = 24 * 60
@@ -278,41 +291,70 @@ class TableState:
             {key: sum(units or 0 for units in consumed[name].consumed_units) for key, name in names.items()}
         )
 
+    def demand_alone(self, key: TargetKey, region: AwsRegion) -> DemandAlone | None:
+        """Return the demand of a target by itself; `None` if CloudWatch has no minute of it, or does not answer."""
+        name = TargetName(self.scaled.table, *key)
+        try:
+            seen = read_consumption(region.cloudwatch, [name], JUMP_MINUTES, self.now, region.rate)
+            seen = with_throttles(region.cloudwatch, seen, THROTTLE_MINUTES, self.now)
+            if needs_past(seen[name], has_pulses=False):
+                seen = with_past(region.cloudwatch, seen, {name: self.target(key)}, self.now, region.rate)
+        except Exception:
+            return None
+        return demand_alone(self.scaled.settings, seen[name])
+
     def grant(
         self,
         asked: Lease,
         known: TableLeases,
         cap: BoostCap,
+        read_demand: ReadDemand,
         *,
         boost: Iterable[Lease] = (),
         own_units: int = 0,
     ) -> Grant:
         """Return the grant of a lease, given the known leases.
 
+        Demand is as the last turn recorded it. Without a record it is the floor that the scaler holds, and where this
+        would reduce the grant, the demand that *read_demand* returns.
+
         *boost* are the leases of its boost, if they are not known; *own_units* of the demand are of the boost itself.
         """
         boost = boost or known.of(asked.owner, asked.id)
-        return grant(
-            asked,
-            self.planned[asked.key],
-            known.leases,
-            max_with_boosts=self.target(asked.key).capacity.max_with_boosts,
-            demand_units=max(self.demand(asked.key, known) - own_units, 0),
-            quota_units=self.scaled.plan.table_quota_units,
-            cap_units=cap.of_lease(asked, boost),
-        )
 
-    def grant_of_known(self, lease: Lease, known: TableLeases, cap: BoostCap) -> Grant:
+        def granted(demand: DemandAlone) -> Grant:
+            return grant(
+                asked,
+                self.planned[asked.key],
+                known.leases,
+                max_with_boosts=self.target(asked.key).capacity.max_with_boosts,
+                demand_units=max(demand.units - own_units, 0),
+                demand_until=self.now + timedelta(minutes=demand.minutes),
+                quota_units=self.scaled.plan.table_quota_units,
+                cap_units=cap.of_lease(asked, boost),
+            )
+
+        recorded = known.demand_alone(asked.key, self.now)
+        if recorded is not None:
+            return granted(recorded)
+        held = DemandAlone(self.demand(asked.key, known), max(LOWERED_FROM_MINUTE - self.now.minute, 1))
+        found = granted(held)
+        if not held.units or found.is_whole or granted(replace(held, units=0)).units == found.units:
+            return found
+        read = read_demand(asked.key)
+        return found if read is None else granted(read)
+
+    def grant_of_known(self, lease: Lease, known: TableLeases, cap: BoostCap, read_demand: ReadDemand) -> Grant:
         """Return the earlier grant of a lease whose request arrives again, with the limits as they are now."""
         if lease.asked is None:
             return Grant(lease, lease.units)
         asked = replace(lease, units=lease.asked, asked=None)
-        return Grant(asked, lease.units, self.grant(asked, known, cap).limits)
+        return Grant(asked, lease.units, self.grant(asked, known, cap, read_demand).limits)
 
-    def check_room(self, more: Lease, known: TableLeases, cap: BoostCap) -> None:
+    def check_room(self, more: Lease, known: TableLeases, cap: BoostCap, read_demand: ReadDemand) -> None:
         """Raise `RefusedError` if a lease cannot be extended: others are booked, or the caller's cap was lowered."""
         # the scaler may have seen the traffic of the boost's own job meanwhile, which is no reason to end it
-        found = self.grant(more, known, cap, own_units=0 if more.is_total else more.units)
+        found = self.grant(more, known, cap, read_demand, own_units=0 if more.is_total else more.units)
         if not found.is_whole:
             why = "; ".join(sentence for _, sentence in found.limits)
             raise refusals.no_room_to_renew(more.label, more.id, why)

@@ -19,6 +19,7 @@ from highwater.core.plan.plan import TargetKey
 from highwater.core.scaler import Decision, LimitCode, Mode, SeenTable, SkipReason, TableReview, TargetReview
 from highwater.core.scaler.attention import FULL_TICK_MINUTES, follows_closely
 from highwater.core.scaler.decision import decision_document
+from highwater.core.scaler.demand import DemandAlone
 from highwater.core.scaler.metrics import ScalerMetric
 from highwater.core.schedule.bounds import Bounds, bounds_at
 from highwater.core.units import Dimension
@@ -46,6 +47,7 @@ class Application:
         kept: The coordinator's table.
         noted: The units of each floor that are recorded as boosts'; at first those that the review was made with.
         noted_demands: The units of these floors that this turn has recorded as demand's and the plan's.
+        noted_alone: The demand of boosted targets that this turn has recorded.
         settled: The targets whose floor or capacity is what the review asks for.
     """
 
@@ -59,6 +61,7 @@ class Application:
     kept: Kept = NOTHING_KEPT
     noted: Mapping[TargetKey, int] = field(init=False)
     noted_demands: Mapping[TargetKey, int] = field(default_factory=dict)
+    noted_alone: Mapping[TargetKey, DemandAlone] = field(default_factory=dict)
     settled: set[TargetKey] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -138,21 +141,22 @@ class Application:
             self.outcome.notes.append(f"{self.review.scaled.label}: index {names} is not in the plan, so {fix}")
 
     def _note_boosted(self, boosted: Mapping[TargetKey, int]) -> None:
-        """Record the units of each floor that are for boosts, for the next turn (decision 19)."""
+        """Record boosts' part of each floor for the next turn (decision 19), and demand for the coordinator (53)."""
         now = {key: units for key, units in boosted.items() if units}
         # none of a floor that this turn did not decide on, or could not set: the rest of that floor is demand's
         demands = {
             each.key: each.granted - each.boosted for each in self.review.decisions if each.boosted == now.get(each.key)
         }
+        alone = {each.key: each.alone for each in self.review.decisions if each.alone is not None}
         leases = self.kept.leases
         if leases is None or self.dry_run or self.seen.lacks_leases:
             return
-        if now == self.noted and demands == self.noted_demands:
+        if (now, demands, alone) == (self.noted, self.noted_demands, self.noted_alone):
             return
         label = self.review.scaled.label
         try:
-            leases.note_boosted(label, now, demands, self.review.clock.now)
-            self.noted, self.noted_demands = now, demands
+            leases.note_boosted(label, now, demands, alone, self.review.clock.now)
+            self.noted, self.noted_demands, self.noted_alone = now, demands, alone
         except LeasesUnavailableError as error:
             self.outcome.notes.append(f"{label}: boosts' part of floors is not recorded: {error}")
 
