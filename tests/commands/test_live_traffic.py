@@ -126,7 +126,7 @@ def test_recommendation_for_a_live_table_is_for_what_it_has(command: Command, cl
             "MetricName": "ConsumedWriteCapacityUnits",
             "Dimensions": [{"Name": "TableName", "Value": "visits"}],
             "Timestamp": cloud.status().now - timedelta(minutes=minute),
-            "Value": 60 * (5_000 if minute < 40 else 700),
+            "Value": 60 * (5_000 if minute < 40 else 4_000),
         }
         for minute in range(10, 190)
     ]

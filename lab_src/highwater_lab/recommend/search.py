@@ -220,10 +220,13 @@ class _Search:
         each_of: Callable[..., Iterable[Candidate]] = pool.imap if pool else map
         if self._only is not None:
             for plan in self._plans_to_join(limit):
-                self._finals.append(self._simulator.judge(plan))
-                self._tell()
-                if self._finals[-1].keeps(limit):
-                    break
+                for each in (plan, self._simulator.fitted(plan)):
+                    if each is None:
+                        continue
+                    self._finals.append(self._simulator.judge(each))
+                    self._tell()
+                    if self._finals[-1].keeps(limit):
+                        return
             return
         tried = []
         for candidate in each_of(self._simulator.try_plan, self._plans_to_join(limit)):

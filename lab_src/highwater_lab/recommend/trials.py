@@ -21,7 +21,7 @@ from highwater_lab.recommend.days import Days
 from highwater_lab.recommend.surges import find_surges, round_up, windows_for
 from highwater_lab.services.prices import Prices
 from highwater_lab.services.timing import Timing
-from highwater_lab.simulation import Run, TableSetup, simulate
+from highwater_lab.simulation import ResourceSetup, Run, TableSetup, simulate
 from highwater_lab.simulation.plans import declared_plan, table_of
 from highwater_lab.simulation.simulator import mark_price
 from highwater_lab.traffic import Stream, Traffic
@@ -109,17 +109,28 @@ class Trials:
         if self.table is not None and self.table.is_on_demand:
             # an on-demand maximum stays
             setup = replace(setup, resources=self.table.resources)
+        setup = replace(setup, resources=tuple(map(self._as_warm_as_it_is, setup.resources)))
         marks = self._marks(setup) if is_marked else {}
         if is_marked and not marks:
             return None
-        warmed = (each.warmed(marks[each.index], _FREE) if each.index in marks else each for each in setup.resources)
+        warmed = (
+            each.warmed(marks[each.index], _warm(each)) if each.index in marks else each for each in setup.resources
+        )
         setup = OnDemandMode().arrange(replace(setup, resources=tuple(warmed)), self.days.whole)
         run = self._run(setup, OnDemandMode.name, self.days.whole)
         once = mark_price(setup, self.prices)
         return replace(Candidate.of_run(None, run, self.days.cut), mark=marks, once_usd=once)
 
+    def _as_warm_as_it_is(self, resource: ResourceSetup) -> ResourceSetup:
+        """Return a resource with at least the warm throughput that it is known to have, which never falls."""
+        own = () if self.table is None else (each for each in self.table.resources if each.index == resource.index)
+        known = [_warm(each) for each in own]
+        read = max(resource.warm_read_units, *(each.read for each in known), 0)
+        write = max(resource.warm_write_units, *(each.write for each in known), 0)
+        return replace(resource, warm_read_units=read, warm_write_units=write)
+
     def _marks(self, setup: TableSetup) -> dict[str | None, Units]:
-        """Return by resource the mark a quarter above its busiest minute, where that of a table on demand is lower."""
+        """Return by resource the mark a quarter above its busiest minute, where it is not as warm without."""
         marks = {}
         for resource in setup.resources:
             wanted = dict.fromkeys(Dimension, 0)
@@ -128,8 +139,9 @@ class Trials:
                 if rates is not None:
                     busiest = max(_minute_peaks(rates, self.days.whole.bin_seconds), default=0)
                     wanted[dimension] = min(self.quota_units, round_up(busiest * 5 // 4))
-            mark = Units(max(_FREE.read, wanted[Dimension.READ]), max(_FREE.write, wanted[Dimension.WRITE]))
-            if mark != _FREE and (mark.read > resource.warm_read_units or mark.write > resource.warm_write_units):
+            warm = _warm(resource)
+            mark = Units(max(warm.read, wanted[Dimension.READ]), max(warm.write, wanted[Dimension.WRITE]))
+            if mark != warm:
                 marks[resource.index] = mark
         return marks
 
@@ -283,3 +295,8 @@ def _quantile(ordered: Sequence[int], percent: int) -> int:
 
 def _capped(units: int | None, ceiling: int) -> int | None:
     return None if units is None else min(units, ceiling)
+
+
+def _warm(resource: ResourceSetup) -> Units:
+    """Return the warm throughput of a resource on demand without a raised mark."""
+    return Units(max(_FREE.read, resource.warm_read_units), max(_FREE.write, resource.warm_write_units))
