@@ -149,7 +149,7 @@ def test_type_that_the_region_lacks_is_a_failure(session: StubbedSession, tmp_pa
 def test_types_of_an_app_are_asked_for_but_those_that_are_in_no_registry(
     session: StubbedSession, tmp_path: Path, transform: str | None
 ) -> None:
-    """A transform may replace types, and a resource whose condition is false is not made."""
+    """A transform may replace types, and CloudFormation makes no resource whose condition is false."""
     resources = {
         "Floors": {"Type": "Custom::HighwaterFloors"},
         "Own": {"Type": "AWS::CloudFormation::CustomResource"},

@@ -1,4 +1,4 @@
-"""The checks of tables, with AWS's answers by stubs: what the local cloud cannot bring about, and more."""
+"""The doctor's checks of tables, with stubbed answers of AWS, also those that the local cloud cannot give."""
 
 from __future__ import annotations
 

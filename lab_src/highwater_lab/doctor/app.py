@@ -123,7 +123,7 @@ class App:
 
     @property
     def registered(self) -> Mapping[str, list[str]]:
-        """The types that CloudFormation has to have in the region, with the logical ids of their resources.
+        """The resource types that CloudFormation in the region has to offer, with the logical ids that use them.
 
         Left out are resources whose condition is false, and templates with a transform, which may replace types.
         """

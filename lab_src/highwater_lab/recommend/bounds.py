@@ -80,7 +80,7 @@ def arriving_units(traffic: Traffic) -> dict[Dimension, float]:
 
 
 def _hourly_needs(traffic: Traffic, stream: Stream) -> list[float]:
-    """Return for each clock hour the capacity that serves its units from a full burst bucket, whenever they come."""
+    """Return, for each clock hour, the least capacity that can serve its units if the burst bucket is full before."""
     rates, step = traffic.rates[stream], 3600 // traffic.bin_seconds
     first = step - int(traffic.start.timestamp()) % 3600 // traffic.bin_seconds
     cuts = [0, *range(first, len(rates), step), len(rates)]

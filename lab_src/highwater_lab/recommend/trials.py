@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Final
 
 from highwater.core import Capacity, Dimension, Plan, Units, Window, check
 from highwater.core.findings import Severity
-from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
 from highwater.core.plan.zones import find_zone
 from highwater.core.prices import HOURS_PER_MONTH
 from highwater_lab.policies.catalogue import find_policy
@@ -31,8 +29,6 @@ FLOOR_PERCENTS = (0, 25, 50, 75, 90, 99)
 # A ceiling costs nothing until it is used, and the next week may bring more than the busiest minute seen so far
 # (docs/decisions/0011)
 _CEILING_TIMES = 3
-# the high-water mark of every table on demand
-_FREE: Final = Units(ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS)
 
 
 def without_windows(table: TableSetup) -> str:
@@ -114,7 +110,8 @@ class Trials:
         if is_marked and not marks:
             return None
         warmed = (
-            each.warmed(marks[each.index], _warm(each)) if each.index in marks else each for each in setup.resources
+            each.warmed(marks[each.index], each.warm_on_demand) if each.index in marks else each
+            for each in setup.resources
         )
         setup = OnDemandMode().arrange(replace(setup, resources=tuple(warmed)), self.days.whole)
         run = self._run(setup, OnDemandMode.name, self.days.whole)
@@ -123,11 +120,15 @@ class Trials:
 
     def _as_warm_as_it_is(self, resource: ResourceSetup) -> ResourceSetup:
         """Return a resource with at least the warm throughput that it is known to have, which never falls."""
-        own = () if self.table is None else (each for each in self.table.resources if each.index == resource.index)
-        known = [_warm(each) for each in own]
-        read = max(resource.warm_read_units, *(each.read for each in known), 0)
-        write = max(resource.warm_write_units, *(each.write for each in known), 0)
-        return replace(resource, warm_read_units=read, warm_write_units=write)
+        for own in () if self.table is None else self.table.resources:
+            if own.index == resource.index:
+                warm = own.warm_on_demand
+                return replace(
+                    resource,
+                    warm_read_units=max(resource.warm_read_units, warm.read),
+                    warm_write_units=max(resource.warm_write_units, warm.write),
+                )
+        return resource
 
     def _marks(self, setup: TableSetup) -> dict[str | None, Units]:
         """Return by resource the mark a quarter above its busiest minute, where it is not as warm without."""
@@ -139,7 +140,7 @@ class Trials:
                 if rates is not None:
                     busiest = max(_minute_peaks(rates, self.days.whole.bin_seconds), default=0)
                     wanted[dimension] = min(self.quota_units, round_up(busiest * 5 // 4))
-            warm = _warm(resource)
+            warm = resource.warm_on_demand
             mark = Units(max(warm.read, wanted[Dimension.READ]), max(warm.write, wanted[Dimension.WRITE]))
             if mark != warm:
                 marks[resource.index] = mark
@@ -295,8 +296,3 @@ def _quantile(ordered: Sequence[int], percent: int) -> int:
 
 def _capped(units: int | None, ceiling: int) -> int | None:
     return None if units is None else min(units, ceiling)
-
-
-def _warm(resource: ResourceSetup) -> Units:
-    """Return the warm throughput of a resource on demand without a raised mark."""
-    return Units(max(_FREE.read, resource.warm_read_units), max(_FREE.write, resource.warm_write_units))

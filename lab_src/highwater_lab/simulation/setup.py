@@ -11,7 +11,12 @@ from typing import Final
 from highwater.core import Capacity, Dimension, Units
 from highwater.core.boosts import Lease
 from highwater.core.bucket import BURST_SECONDS, OnRaise
-from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
+from highwater.core.limits import (
+    DEFAULT_ACCOUNT_QUOTA_UNITS,
+    DEFAULT_TABLE_QUOTA_UNITS,
+    ON_DEMAND_WARM_READ_UNITS,
+    ON_DEMAND_WARM_WRITE_UNITS,
+)
 from highwater.core.pacing.following import RateGoal
 from highwater.core.scaler.plan import ScaledPlan
 from highwater.core.tracking import TargetTracking
@@ -233,6 +238,13 @@ class ResourceSetup:
             warm_write_units=mark.write,
             bought_read_units=max(0, mark.read - free.read),
             bought_write_units=max(0, mark.write - free.write),
+        )
+
+    @property
+    def warm_on_demand(self) -> Units:
+        """The units per second that it serves at once on demand: its mark, or that of every table on demand."""
+        return Units(
+            max(ON_DEMAND_WARM_READ_UNITS, self.warm_read_units), max(ON_DEMAND_WARM_WRITE_UNITS, self.warm_write_units)
         )
 
     @property

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from itertools import count
 
 from highwater.core import Dimension
-from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
 from highwater.core.throttles import ThrottleCause
 from highwater_lab.physics import QUANTA_PER_UNIT, OnDemandThroughput, Partitions, Provisioned
 from highwater_lab.physics.partitions import partitions_for
@@ -185,11 +184,10 @@ class SimulatedTable:
         index = resource.index
         throughput: dict[Dimension, Provisioned | OnDemandThroughput]
         if self.setup.is_on_demand:
-            warm_read = max(ON_DEMAND_WARM_READ_UNITS, resource.warm_read_units)
-            warm_write = max(ON_DEMAND_WARM_WRITE_UNITS, resource.warm_write_units)
-            partitions = Partitions(partitions_for(warm_read, warm_write, self.setup.size_gb), resource.keys)
+            free = resource.warm_on_demand
+            partitions = Partitions(partitions_for(free.read, free.write, self.setup.size_gb), resource.keys)
             most = {Dimension.READ: resource.max_read_units, Dimension.WRITE: resource.max_write_units}
-            warm = {Dimension.READ: warm_read, Dimension.WRITE: warm_write}
+            warm = {Dimension.READ: free.read, Dimension.WRITE: free.write}
             throughput = {
                 d: OnDemandThroughput(d, partitions, warm[d], most[d], self.setup.quota_units) for d in Dimension
             }

@@ -14,7 +14,7 @@ _DEEPEST: Final = 60
 
 
 def changes_of(body: Mapping[str, Any]) -> Iterator[tuple[str, Planned]]:
-    """Yield the address of each resource in a plan, with its change; nothing for a state.
+    """Yield the address and the change of each resource in a plan. A state has no changes.
 
     Source: HashiCorp, "JSON Output Format", change representation, read 2026-11.
     """

@@ -254,7 +254,7 @@ class _Reading:
         return self._mappings(self._declared.get("GlobalSecondaryIndexes"))
 
     def _of_resources(self) -> Iterator[tuple[str | None, dict[str, Any]]]:
-        """Yield the declaration of the table, and of each index with its name."""
+        """Yield `None` and the declaration of the table, then the name and the declaration of each index."""
         yield None, self._declared
         for index in self._indexes():
             yield self._plain(index.get("IndexName")), index

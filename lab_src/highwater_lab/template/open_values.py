@@ -78,7 +78,9 @@ class Worlds:
 
 
 def worlds_of(before: OpenValues, after: OpenValues) -> Worlds:
-    """Return the choices to compare; of more than 64 those in which one reference has another value than the first.
+    """Return the choices of values to compare.
+
+    Above 64 there are fewer: each of them changes the value of one reference, and leaves the others at their first.
 
     A reference has one value before and after. A parameter whose default changes has the old default or the new one
     after the change: a stack that exists keeps its value, unless the deploy gives none.
@@ -257,7 +259,7 @@ class _Search:
             self._closed.add(name)
 
     def _note(self, name: str) -> bool:
-        """Note a reference; return whether it is open."""
+        """Record a reference, and return whether it has no value before the deployment."""
         if name in self._found:
             return True
         if name not in self._declared and name not in _PSEUDO:

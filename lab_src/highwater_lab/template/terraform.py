@@ -93,7 +93,8 @@ def templates_of(where: str, body: dict[str, Any], *, is_prior: bool = False) ->
         )
     try:
         templates = _Translation(where, _configuration(where, body, is_prior=is_prior)).templates()
-        return [replace(template, planned=dict(changes_of(body))) for template in templates]
+        planned = dict(changes_of(body))
+        return [replace(template, planned=planned) for template in templates]
     except RecursionError as error:
         raise TemplateError(f"{where}: is nested too deeply to be a Terraform plan") from error
 
