@@ -263,7 +263,7 @@ def _elsewhere(was: Deployed, now: Deployed) -> TableHazard | None:
 
 
 def _reasons(was: Deployed, now: Deployed) -> tuple[list[str], list[str]]:
-    """Return the changes that replace a table, and those of which that is not known, in words."""
+    """Return in words the changes that replace a table, and those that replace it for some values only."""
     reasons, maybe = [], []
     words = REPLACED_FOR.get(now.kind or "", {})
     for each in words:
@@ -429,7 +429,7 @@ def _in_region(table: Deployed, region: str | None) -> Deployed:
 
 
 def _unscaled_replica(was: Deployed | None, now: Deployed) -> Iterator[TableHazard]:
-    """Yield that a replica is new, or writes are newly without auto scaling, where they need it."""
+    """Yield that DynamoDB refuses replicas of a provisioned table whose writes are not auto scaled."""
     # "Table write capacity should either be Pay-Per-Request or AutoScaled", and the same of each index: answers of
     # UpdateTable, recorded 2026-11. "If you use PROVISIONED billing mode, you must provide an auto scaling
     # configuration via the WriteProvisionedThroughputSettings property": AWS::DynamoDB::GlobalTable, read 2026-11

@@ -101,7 +101,7 @@ def changed_owners(
 
 
 def changed_units(was: Deployed, now: Deployed) -> list[tuple[Target, int, int]]:
-    """Return the targets that are scaled after it whose units in the declaration change, with both units."""
+    """Return each target that the new declaration scales and whose units change, with the units before and after."""
     if was.is_on_demand or now.is_on_demand:
         return []
     return [

@@ -255,7 +255,7 @@ def _added_indexes(old: ListedTable, new: ListedTable) -> Iterator[TableHazard]:
 
 
 def _owners(was: Deployed, now: Deployed, plan: PlannedChanges) -> Iterator[TableHazard]:
-    """Yield the scalable targets that another resource owns than before, or that the plan deletes one owner of."""
+    """Yield the scalable targets whose owner changes, or of whose owners the plan deletes one."""
     changed = changed_owners(was, now, plan.is_deleted)
     if changed is not None:
         targets, from_, to = changed
